@@ -1,0 +1,67 @@
+"""Limited reads and atomic writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
+
+
+def read_limited(path: str, *, limit_bytes: int, offset: int = 0) -> bytes:
+    """Read at most `limit_bytes` of a file; never blocks on a FIFO.
+
+    Units: bytes. Raises: OSError, IsADirectoryError for a folder included.
+    """
+    # O_NONBLOCK: opening a FIFO would wait for a writer for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise IsADirectoryError(21, "Is a directory", path)
+        parts = []
+        left = limit_bytes
+        if offset:
+            os.lseek(descriptor, offset, os.SEEK_SET)
+        while left > 0:
+            try:
+                chunk = os.read(descriptor, min(left, 1 << 20))
+            except BlockingIOError:
+                break
+            if not chunk:
+                break
+            parts.append(chunk)
+            left -= len(chunk)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomic(path: Path, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
+    """Write a whole file in one step: a reader sees the old file or the new one, never a part.
+
+    Raises: OSError; the temporary file is removed.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder and its parents; the folder itself is for its owner only.
+
+    Raises: OSError.
+    """
+    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)

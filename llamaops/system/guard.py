@@ -1,0 +1,132 @@
+"""Leave no child behind, also when llamaops itself is killed with SIGKILL.
+
+Each child carries a mark in its environment (LLAMAOPS_CHILD=<run>.<number>), which its descendants
+inherit. Stopping a child kills whatever still carries its mark. For the case that llamaops is killed,
+one small watcher process per run waits on a pipe that only llamaops holds; when the pipe closes
+without a farewell, it stops everything that carries the run's mark. On a system without /proc only
+the process group protects, and the watcher is not started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+
+_FAREWELL = b"."
+
+# The watcher is passed as text, so that it needs no import of llamaops and starts in ten milliseconds.
+_WATCHER = r"""
+import os, signal, sys, time
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+if os.read(0, 1) == b".":
+    sys.exit(0)
+mark = b"LLAMAOPS_CHILD=" + sys.argv[1].encode() + b"."
+def marked():
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open("/proc/" + name + "/environ", "rb") as file:
+                    if any(item.startswith(mark) for item in file.read().split(b"\0")):
+                        yield int(name)
+            except OSError:
+                pass
+for number, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0), (signal.SIGKILL, 1.0)):
+    found = list(marked())
+    for pid in found:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass
+    end = time.monotonic() + wait
+    while found and time.monotonic() < end:
+        time.sleep(0.05)
+        found = list(marked())
+"""
+
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+_run = secrets.token_hex(8)
+_watcher: subprocess.Popen[bytes] | None = None
+
+
+def new_mark() -> str:
+    """Return a mark for one more child, and see that the watcher of this run is there."""
+    _ensure_watcher()
+    return f"{_run}.{next(_numbers)}"
+
+
+def kill_marked(mark: str) -> list[int]:
+    """Kill every process that carries the mark; return their pids.
+
+    Only processes whose environment we may read are looked at, which is those of our own user.
+    """
+    killed: list[int] = []
+    for _round in range(3):  # a forking process may slip through one pass
+        found = marked(mark)
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        killed += found
+        if not found:
+            break
+    return killed
+
+
+def marked(mark: str) -> list[int]:
+    """Return the pids of live processes whose environment holds the mark."""
+    wanted = b"LLAMAOPS_CHILD=" + mark.encode()
+    found = []
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                content = file.read(1 << 20)
+        except OSError:
+            continue
+        if wanted in content and wanted in content.split(b"\0"):
+            found.append(int(name))
+    return found
+
+
+def farewell() -> None:
+    """Tell the watcher that this run ended well; call after everything was stopped."""
+    global _watcher
+    with _lock:
+        watcher, _watcher = _watcher, None
+    if watcher is None or watcher.stdin is None:
+        return
+    with contextlib.suppress(OSError):
+        watcher.stdin.write(_FAREWELL)
+        watcher.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        watcher.wait(1)
+
+
+def _ensure_watcher() -> None:
+    global _watcher  # noqa: PLW0603 - one watcher per process
+    with _lock:
+        if _watcher is not None or not os.path.isdir("/proc/self"):
+            return
+        with contextlib.suppress(OSError):
+            _watcher = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _WATCHER, _run],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                start_new_session=True,
+                close_fds=True,
+                bufsize=0,
+            )
