@@ -88,9 +88,7 @@ def load(areas: Iterable[str] | None = None) -> None:
     import llamaops.checks as package
 
     names = areas or [
-        module.name
-        for module in pkgutil.iter_modules(package.__path__)
-        if module.name != "registry"
+        module.name for module in pkgutil.iter_modules(package.__path__) if module.name != "registry"
     ]
     for name in names:
         importlib.import_module(f"llamaops.checks.{name}")
@@ -126,7 +124,7 @@ def run_check(check: Check, groups: Mapping[type, object]) -> Finding | None:
             check,
             status="unknown",
             summary=error.detail,
-            why=error.why,  # type: ignore[arg-type]  # the reason came out of a fact
+            why=error.why,
             remedy=check.remedy,
         )
     except Exception:  # noqa: BLE001 - a defect in one check must not end the run; it is recorded as one

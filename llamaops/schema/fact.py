@@ -70,6 +70,4 @@ def known(value: T, source: Source) -> Known[T]:
 
 def not_attempted(detail: str) -> Unknown:
     """Return the fact that nobody looked, with the reason why not."""
-    return Unknown(
-        why="not_attempted", detail=detail, source=Source(kind="computed", name="not attempted")
-    )
+    return Unknown(why="not_attempted", detail=detail, source=Source(kind="computed", name="not attempted"))

@@ -41,8 +41,7 @@ def child_environment(
     kept = {
         name: value
         for name, value in environ.items()
-        if (name in KEPT_NAMES or name.startswith(KEPT_PREFIXES))
-        and name not in CHANGES_ENGINE_NAMES
+        if (name in KEPT_NAMES or name.startswith(KEPT_PREFIXES)) and name not in CHANGES_ENGINE_NAMES
     }
     # An abort forks gdb on the process itself where gdb is installed; a crash should stay quick.
     return {**kept, "GGML_NO_BACKTRACE": "1", "XDG_CONFIG_HOME": config_home, **(extra or {})}

@@ -95,13 +95,9 @@ class Machine:
         """Return the kernel's name, release and architecture."""
         return os.uname()
 
-    def run(
-        self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         """Run a bounded child with the scrubbed environment, or with `env` as it is."""
-        return process.run(
-            argv, bounds=bounds, env=self.child_environment() if env is None else env
-        )
+        return process.run(argv, bounds=bounds, env=self.child_environment() if env is None else env)
 
     def keep(self, evidence: Evidence) -> str:
         """Keep raw output for the record and return its id."""

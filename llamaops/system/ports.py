@@ -64,9 +64,7 @@ class System(Protocol):
         """Return the kernel's name, release and architecture."""
         ...
 
-    def run(
-        self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         """Run a bounded child with the scrubbed environment (`environment.child_environment`) or `env`."""
         ...
 

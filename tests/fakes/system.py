@@ -120,9 +120,7 @@ class FakeSystem:
     def uname(self) -> os.uname_result:
         return os.uname_result(("Linux", "testhost", "6.1.0", "#1 SMP", self.machine))
 
-    def run(
-        self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         answer = self.commands.get(tuple(argv))
         if answer is None:
             return completed(argv, end=NotStarted(f"{argv[0]}: No such file or directory", 2))
