@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
 from pathlib import Path
+from typing import Self
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
@@ -38,6 +40,54 @@ def read_limited(path: str, *, limit_bytes: int, offset: int = 0) -> bytes:
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+class RegularFile:
+    """A regular file that is open for reads at offsets; a context manager that closes it.
+
+    Reads are pread calls, not a memory map: when a mapped file shrinks (a download that restarts), the
+    next access ends the process with SIGBUS; a read just returns less.
+    """
+
+    def __init__(self, path: str) -> None:
+        # Looked at before it is opened: opening a device can do something, a tape rewinds.
+        _refuse_special(os.stat(path).st_mode, path)
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            status = os.fstat(self._descriptor)
+            _refuse_special(status.st_mode, path)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        self.size_bytes = status.st_size
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Return at most `length` bytes from `offset`; fewer only at the end of the file.
+
+        Units: bytes. Raises: OSError.
+        """
+        data = os.pread(self._descriptor, length, offset)
+        while data and len(data) < length:
+            more = os.pread(self._descriptor, length - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def _refuse_special(mode: int, path: str) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "Not a regular file", path)
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = PRIVATE_FILE) -> None:

@@ -13,7 +13,7 @@ from llamaops.schema.evidence import Evidence
 from llamaops.system import process
 from llamaops.system.clock import Clock, RealClock
 from llamaops.system.environment import child_environment
-from llamaops.system.files import read_limited
+from llamaops.system.files import RegularFile, read_limited
 from llamaops.system.process import Completed
 
 
@@ -66,6 +66,10 @@ class Machine:
     def read_text(self, path: str, *, limit_bytes: int) -> str:
         """Read at most `limit_bytes`, invalid UTF-8 replaced."""
         return read_limited(path, limit_bytes=limit_bytes).decode("utf-8", "replace")
+
+    def open_regular(self, path: str) -> RegularFile:
+        """Open a regular file for reads at offsets; OSError for anything else."""
+        return RegularFile(path)
 
     def list_dir(self, path: str) -> list[str]:
         """Return the names in a folder, sorted."""

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
 from llamaops.system.clock import Clock
 from llamaops.system.process import Completed
+
+
+class OpenFile(Protocol):
+    """A regular file that is open for reads at offsets; a context manager that closes it."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return its length when it was opened."""
+        ...
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Return at most `length` bytes from `offset`; fewer only at the end of the file."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        ...
+
+    def __exit__(self, *exc: object) -> None:
+        """Close the file."""
+        ...
 
 
 class System(Protocol):
@@ -34,6 +55,10 @@ class System(Protocol):
 
     def read_text(self, path: str, *, limit_bytes: int) -> str:
         """Read at most `limit_bytes`, invalid UTF-8 replaced."""
+        ...
+
+    def open_regular(self, path: str) -> OpenFile:
+        """Open a regular file for reads at offsets; OSError for a folder, FIFO, socket or device."""
         ...
 
     def list_dir(self, path: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Self
 
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
@@ -40,6 +41,30 @@ def completed(
     out.feed(stdout.encode())
     err.feed(stderr.encode())
     return Completed(tuple(argv), end or Exited(0), out, err, elapsed_s)
+
+
+@dataclass
+class FakeOpenFile:
+    """A file that is open for reads at offsets; `failing_from` is an offset from which reads fail."""
+
+    data: bytes
+    size: int | None = None
+    failing_from: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.data) if self.size is None else self.size
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        if self.failing_from is not None and offset + length > self.failing_from:
+            raise OSError(5, "Input/output error")
+        return self.data[offset : offset + length]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
 
 
 @dataclass
@@ -80,6 +105,10 @@ class FakeSystem:
 
     def read_text(self, path: str, *, limit_bytes: int) -> str:
         return self.read_bytes(path, limit_bytes=limit_bytes).decode("utf-8", "replace")
+
+    def open_regular(self, path: str) -> FakeOpenFile:
+        content = self._file(path)
+        return FakeOpenFile(content.encode() if isinstance(content, str) else content)
 
     def list_dir(self, path: str) -> list[str]:
         prefix = path.rstrip("/") + "/"
