@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Self
 
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
-from llamaops.system import process
+from llamaops.system import process, watch
 from llamaops.system.clock import Clock, RealClock
 from llamaops.system.environment import child_environment
 from llamaops.system.files import RegularFile, read_limited
 from llamaops.system.process import Completed
+from llamaops.system.watch import Watched
 
 
 class Machine:
@@ -24,6 +27,8 @@ class Machine:
         self._environ = dict(os.environ if environ is None else environ)
         self._clock = RealClock()
         self._scratch: str | None = None
+        self._scratch_lock = threading.Lock()
+        self._scratch_lock = threading.Lock()
         self._evidence: dict[str, Evidence] = {}
 
     def __enter__(self) -> Self:
@@ -49,9 +54,10 @@ class Machine:
     @property
     def scratch(self) -> str:
         """Return a private folder that lives as long as the machine object."""
-        if self._scratch is None:
-            self._scratch = tempfile.mkdtemp(prefix="llamaops-")
-        return self._scratch
+        with self._scratch_lock:  # probes run side by side
+            if self._scratch is None:
+                self._scratch = tempfile.mkdtemp(prefix="llamaops-")
+            return self._scratch
 
     def child_environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the scrubbed environment that children get."""
@@ -99,9 +105,23 @@ class Machine:
         """Return the kernel's name, release and architecture."""
         return os.uname()
 
+    def confstr(self, name: str) -> str:
+        """Return a configuration string of the C library; OSError where it has none of that name."""
+        try:
+            value = os.confstr(name)
+        except (AttributeError, ValueError) as error:
+            raise OSError(errno.ENOSYS, f"this C library has no {name}") from error
+        if value is None:
+            raise OSError(errno.ENOSYS, f"{name} is not set")
+        return value
+
     def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         """Run a bounded child with the scrubbed environment, or with `env` as it is."""
         return process.run(argv, bounds=bounds, env=self.child_environment() if env is None else env)
+
+    def watch(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Watched:
+        """Run a bounded child as `run` does and say which programs were seen running."""
+        return watch.watch(argv, bounds=bounds, env=self.child_environment() if env is None else env)
 
     def keep(self, evidence: Evidence) -> str:
         """Keep raw output for the record and return its id."""

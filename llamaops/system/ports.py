@@ -10,6 +10,7 @@ from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
 from llamaops.system.clock import Clock
 from llamaops.system.process import Completed
+from llamaops.system.watch import Watched
 
 
 class OpenFile(Protocol):
@@ -89,8 +90,16 @@ class System(Protocol):
         """Return the kernel's name, release and architecture."""
         ...
 
+    def confstr(self, name: str) -> str:
+        """Return a configuration string of the C library, such as CS_GNU_LIBC_VERSION."""
+        ...
+
     def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         """Run a bounded child with the scrubbed environment (`environment.child_environment`) or `env`."""
+        ...
+
+    def watch(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Watched:
+        """Run a bounded child as `run` does and say which programs were seen running."""
         ...
 
     def keep(self, evidence: Evidence) -> str:

@@ -11,6 +11,7 @@ from typing import Self
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
 from llamaops.system.process import Completed, End, Exited, NotStarted, Stream
+from llamaops.system.watch import Program, Watched
 
 
 @dataclass
@@ -85,6 +86,13 @@ class FakeSystem:
     on_path: Mapping[str, str] = field(default_factory=dict)
     unreadable: Sequence[str] = ()
     machine: str = "x86_64"
+    sysname: str = "Linux"
+    release: str = "6.1.0"
+    confstrs: Mapping[str, str] = field(default_factory=dict)
+    stats: Mapping[str, os.stat_result] = field(default_factory=dict)
+    """Overrides of what `stat` says about a path, for owners, modes and device nodes."""
+    programs: Mapping[tuple[str, ...], Sequence[Program]] = field(default_factory=dict)
+    """What `watch` sees running, by argv."""
     clock: FakeClock = field(default_factory=FakeClock)
     kept: dict[str, Evidence] = field(default_factory=dict)
     disk: tuple[int, int] = (4096, 1 << 20)
@@ -123,6 +131,8 @@ class FakeSystem:
 
     def stat(self, path: str) -> os.stat_result:
         real = self.realpath(path)
+        if real in self.stats:
+            return self.stats[real]
         if real in self.files:
             content = self._file(real)
             size = len(content.encode() if isinstance(content, str) else content)
@@ -147,13 +157,21 @@ class FakeSystem:
         return self.on_path.get(name)
 
     def uname(self) -> os.uname_result:
-        return os.uname_result(("Linux", "testhost", "6.1.0", "#1 SMP", self.machine))
+        return os.uname_result((self.sysname, "testhost", self.release, "#1 SMP", self.machine))
+
+    def confstr(self, name: str) -> str:
+        if name not in self.confstrs:
+            raise OSError(38, "Function not implemented")
+        return self.confstrs[name]
 
     def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         answer = self.commands.get(tuple(argv))
         if answer is None:
             return completed(argv, end=NotStarted(f"{argv[0]}: No such file or directory", 2))
         return answer if isinstance(answer, Completed) else answer(argv)
+
+    def watch(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Watched:
+        return Watched(self.run(argv, bounds=bounds, env=env), tuple(self.programs.get(tuple(argv), ())))
 
     def keep(self, evidence: Evidence) -> str:
         self.kept[evidence.id] = evidence
