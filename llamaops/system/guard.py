@@ -54,22 +54,32 @@ _lock = threading.Lock()
 _numbers = itertools.count(1)
 _run = secrets.token_hex(8)
 _watcher: subprocess.Popen[bytes] | None = None
+_stopping = threading.Event()
+
+
+class StoppingError(OSError):
+    """No child may be started any more: this run is being stopped."""
 
 
 def new_mark() -> str:
-    """Return a mark for one more child, and see that the watcher of this run is there."""
+    """Return a mark for one more child, and see that the watcher of this run is there.
+
+    Raises: StoppingError after `stop_run`.
+    """
+    if _stopping.is_set():
+        raise StoppingError("llamaops is stopping")
     _ensure_watcher()
     return f"{_run}.{next(_numbers)}"
 
 
-def kill_marked(mark: str) -> list[int]:
-    """Kill every process that carries the mark; return their pids.
+def kill_marked(mark: str, *, prefix: bool = False) -> list[int]:
+    """Kill every process that carries the mark, or one that starts so; return their pids.
 
     Only processes whose environment we may read are looked at, which is those of our own user.
     """
     killed: list[int] = []
     for _round in range(3):  # a forking process may slip through one pass
-        found = marked(mark)
+        found = marked(mark, prefix=prefix)
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -79,8 +89,19 @@ def kill_marked(mark: str) -> list[int]:
     return killed
 
 
-def marked(mark: str) -> list[int]:
-    """Return the pids of live processes whose environment holds the mark."""
+def stop_run() -> list[int]:
+    """Kill every child of this run, wherever it is, and start no more; return what was killed."""
+    _stopping.set()
+    return kill_marked(f"{_run}.", prefix=True)
+
+
+def begin_run() -> None:
+    """Allow children again; for a process that performs one operation after another."""
+    _stopping.clear()
+
+
+def marked(mark: str, *, prefix: bool = False) -> list[int]:
+    """Return the pids of live processes whose environment holds the mark, or one that starts so."""
     wanted = b"LLAMAOPS_CHILD=" + mark.encode()
     found = []
     try:
@@ -95,7 +116,9 @@ def marked(mark: str) -> list[int]:
                 content = file.read(1 << 20)
         except OSError:
             continue
-        if wanted in content and wanted in content.split(b"\0"):
+        if wanted in content and any(
+            item == wanted or (prefix and item.startswith(wanted)) for item in content.split(b"\0")
+        ):
             found.append(int(name))
     return found
 

@@ -185,8 +185,8 @@ def start(
 
     The mark is the value of LLAMAOPS_CHILD in the environment of the child and of whatever it starts.
     """
-    mark = guard.new_mark()
     try:
+        mark = guard.new_mark()
         process = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -231,6 +231,7 @@ def run(
     env: Mapping[str, str],
     cwd: str | None = None,
     on_stdout: Callable[[bytes], None] | None = None,
+    on_started: Callable[[subprocess.Popen[bytes]], None] | None = None,
 ) -> Completed:
     """Run a child to its end or to a bound, and return how it ended and what it said.
 
@@ -240,6 +241,7 @@ def run(
         env: The child's whole environment.
         cwd: Its working directory.
         on_stdout: Called with each chunk of standard output as it arrives.
+        on_started: Called once before its output is read; the time it takes counts.
 
     Units: seconds and bytes. Raises: nothing for a state of the machine.
     """
@@ -252,6 +254,8 @@ def run(
     bound: str | None = None
     killed = False
     try:
+        if on_started is not None:
+            on_started(process)
         bound = _drain(process, stdout, stderr, began + bounds.wall_s, bounds, on_stdout)
     finally:
         # Also on an interrupt: the child is stopped before the exception goes on.

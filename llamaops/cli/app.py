@@ -1,0 +1,92 @@
+"""The application: its commands, its global options, and what becomes of an error."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+from llamaops import __version__
+
+# Each is a module of this package. Order is the order of --help.
+COMMANDS = ("preflight", "inspect", "smoke", "serve", "verify", "record", "fetch", "redact", "settings")
+ALIASES = {"settings": "settings_list"}
+
+EPILOG = """exit status:
+  0 every required check passed   3 a required check failed     5 a bound stopped the run
+  1 llamaops broke                4 something required is       130 interrupted
+  2 wrong command line or input     unknown or was not tested
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line with the next step."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and leave with status 2."""
+        from llamaops.cli.output import print_error
+
+        print_error(f"{message}; see `{self.prog} --help`")
+        raise SystemExit(2)
+
+
+def parser_for(argv: list[str]) -> argparse.ArgumentParser:
+    """Build the parser; only the command that was asked for is loaded in full."""
+    parser = Parser(
+        prog="llamaops",
+        description="Bring up llama.cpp and prove, boundary by boundary, that it works.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"llamaops {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    wanted = [name for name in COMMANDS if name in argv] or COMMANDS
+    for name in wanted:
+        module(name).add_parser(commands)
+    return parser
+
+
+def module(command: str) -> ModuleLike:
+    """Return the module of a command."""
+    return importlib.import_module(f"llamaops.cli.{ALIASES.get(command, command)}")  # type: ignore[return-value]
+
+
+class ModuleLike:
+    """What a command module offers."""
+
+    @staticmethod
+    def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        """Declare the command and its options."""
+
+    @staticmethod
+    def run(args: argparse.Namespace) -> int:
+        """Run the command and return its exit status."""
+        raise NotImplementedError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run llamaops and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if words == ["--version"]:
+        sys.stdout.write(f"llamaops {__version__}\n")
+        return 0
+    os.umask(0o077)  # whatever we write may hold what an operator does not want to share
+    # What follows `--` belongs to llama-server and is no business of our parser.
+    cut = words.index("--") if "--" in words else len(words)
+    args = parser_for(words[:cut]).parse_args(words[:cut])
+    args.words, args.extra = words, words[cut + 1 :]
+    if args.command is None:
+        parser_for([]).print_help(sys.stderr)
+        return 2
+    if args.extra and args.command != "serve":
+        parser_for([args.command]).error(f"nothing may follow `--` for {args.command}")
+    from llamaops.cli.output import guarded
+
+    return guarded(lambda: module(args.command).run(args), args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,52 @@
+"""Preflight: what is on this host, what each program really supports, and what would stop a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llamaops.facts.accelerator import collect_accelerators
+from llamaops.facts.asked import AskedFacts
+from llamaops.facts.binaries import collect_binaries
+from llamaops.facts.gguf_file import collect_gguf
+from llamaops.facts.host import collect_host
+from llamaops.operations.choose import choose_bin_dir, choose_model
+from llamaops.operations.session import Session
+from llamaops.operations.settings import Settings
+from llamaops.operations.side_by_side import side_by_side
+from llamaops.schema.boundary import BoundaryName
+from llamaops.system.machine import Machine
+
+NOT_COVERED = ("nothing was loaded: whether the model loads and generates is not shown by a preflight",)
+
+
+def preflight(session: Session, machine: Machine, settings: Settings) -> None:
+    """Collect host, accelerators, programs and, where one was named, the model, all side by side."""
+    bin_dir = choose_bin_dir(settings, machine)
+    choice = choose_model(settings, machine) if settings.model is not None else None
+    model_path = choice.path if choice else None
+    promised: tuple[BoundaryName, ...] = ("host", "binary", "model_file") if model_path else ("host", "binary")
+    session.begin(promised, NOT_COVERED)
+    session.add(
+        "asked",
+        AskedFacts(
+            via="preflight",
+            model_path=model_path,
+            ctx_size=settings.ctx_size,
+            parallel=settings.parallel,
+            n_gpu_layers=settings.n_gpu_layers,
+            expect_device=settings.expect_device,
+        ),
+    )
+    tasks = {
+        "binaries": lambda: collect_binaries(machine, bin_dir=bin_dir),
+        "accelerators": lambda: collect_accelerators(machine),
+        "host": lambda: collect_host(machine, model_path=str(Path(model_path).parent) if model_path else None),
+    }
+    if model_path is not None:
+        tasks["model"] = lambda: collect_gguf(machine, model_path)
+    with session.step("look", "look at host, accelerators, programs and model, side by side"):
+        seen = side_by_side(tasks)
+    for name in ("host", "accelerators", "binaries", "model"):
+        if name in seen:
+            session.add(name, seen[name])
+    session.judge("host", "accelerator", "binary", "model")

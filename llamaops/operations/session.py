@@ -1,0 +1,239 @@
+"""One run of a command: what it did, saw and judged, journalled as it goes, written once at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from llamaops import __version__
+from llamaops.checks.registry import all_checks, run_check
+from llamaops.errors import ExitStatus
+from llamaops.record import boundaries, store
+from llamaops.record.journal import Journal
+from llamaops.record.record import Record, Tool
+from llamaops.record.redact import Redacted, Redactor
+from llamaops.schema.boundary import Boundary, BoundaryName
+from llamaops.schema.finding import Finding
+from llamaops.schema.shape import Shape
+from llamaops.schema.step import StepResult
+from llamaops.system import guard
+from llamaops.system.clock import iso
+from llamaops.system.machine import Machine
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that a reader of the screen may want to know while the run goes on."""
+
+    kind: Literal["step", "finding", "boundary", "note"]
+    text: str
+    state: str = ""
+
+
+Observer = Callable[[Event], None]
+
+
+class StepHandle:
+    """What a step may say about itself while it runs."""
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        self.end: Literal["done", "failed", "stopped_at_bound", "interrupted", "skipped"] = "done"
+        self.evidence: tuple[str, ...] = ()
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A run that has ended and was written."""
+
+    redacted: Redacted
+    folder: Path
+    status: ExitStatus
+
+
+class Session:
+    """The run of one command."""
+
+    def __init__(
+        self,
+        command: str,
+        argv: Sequence[str],
+        machine: Machine,
+        redactor: Redactor,
+        records: Path,
+        *,
+        observer: Observer | None = None,
+    ) -> None:
+        """Begin a record; its folder and journal exist when this returns.
+
+        Raises: RecordWriteError.
+        """
+        guard.begin_run()
+        self.machine = machine
+        self.redactor = redactor
+        self.promised: tuple[BoundaryName, ...] = ()
+        self.not_covered: list[str] = []
+        self.accepted: dict[str, str] = {}
+        self.groups: dict[type, object] = {}
+        self._command = command
+        self._argv = tuple(argv)
+        self._observer = observer
+        self._facts: dict[str, Shape] = {}
+        self._findings: dict[str, Finding] = {}
+        self._steps: list[StepResult] = []
+        self._boundaries: dict[str, Boundary] = {}
+        self._elapsed: dict[str, float] = {}
+        self._began = machine.clock.monotonic()
+        self._started_at = iso(machine.clock.now_utc())
+        self.folder = store.new_folder(records, command, machine.clock.now_utc())
+        self._journal = Journal(self.folder, redactor, machine.clock)
+
+    def begin(self, promised: Sequence[BoundaryName], not_covered: Sequence[str] = ()) -> None:
+        """State what this run has to reach, and what it does not cover."""
+        self.promised = tuple(promised)
+        self.not_covered += not_covered
+        self._journal.append(
+            "begin",
+            {
+                "command": self._command,
+                "argv": self._argv,
+                "started_at": self._started_at,
+                "tool": _tool(),
+                "promised": self.promised,
+            },
+        )
+
+    def note(self, text: str) -> None:
+        """Tell the observer something; the record says it elsewhere."""
+        self._tell(Event("note", text))
+
+    @contextlib.contextmanager
+    def step(self, name: str, detail: str = "") -> Iterator[StepHandle]:
+        """Run a step; whatever way it ends, it is in the journal."""
+        handle = StepHandle(detail)
+        started_at, began = iso(self.machine.clock.now_utc()), self.machine.clock.monotonic()
+        self._tell(Event("step", detail or name))
+        try:
+            yield handle
+        except BaseException:
+            handle.end = "interrupted"
+            raise
+        finally:
+            result = StepResult(
+                id=name,
+                end=handle.end,
+                started_at=started_at,
+                elapsed_s=round(self.machine.clock.monotonic() - began, 4),
+                detail=handle.detail,
+                evidence=handle.evidence,
+            )
+            self._steps.append(result)
+            self._journal.append("step", result)
+
+    def add(self, name: str, group: Shape) -> None:
+        """Add a fact group under its name in the record; a later one replaces it."""
+        self._facts[name] = group
+        self.groups[type(group)] = group
+        self._journal.append("facts", group, name=name)
+
+    def judge(self, *areas: str) -> None:
+        """Run the checks of some areas whose inputs were collected, and derive the boundaries anew."""
+        for check in all_checks(areas):
+            if any(group not in self.groups for group in check.inputs().values()):
+                continue
+            finding = run_check(check, self.groups)
+            if finding is None:
+                continue
+            if finding.status == "failed" and finding.check in self.accepted:
+                finding = msgspec.structs.replace(finding, accepted=self.accepted[finding.check])
+            if self._findings.get(finding.check) == finding:
+                continue
+            self._findings[finding.check] = finding
+            self._journal.append("finding", finding)
+            self._tell(Event("finding", f"{finding.check}: {finding.summary}", finding.status))
+        self._derive()
+
+    def failed(self, *names: BoundaryName) -> bool:
+        """Say whether one of these boundaries has failed and what failed was not accepted."""
+        return any(
+            f.boundary in names and f.status == "failed" and f.severity == "required" and not f.accepted
+            for f in self._findings.values()
+        )
+
+    def finish(self, ended: str, *, interrupted: bool = False) -> Finished:
+        """Stop what may be left, assemble, redact and write the record; may be called again.
+
+        Raises: RecordWriteError.
+        """
+        from llamaops.render.markdown_text import render_markdown
+
+        ladder = self._derive()
+        findings = self._ordered()
+        outcome, status = boundaries.judge_outcome(
+            findings, ladder, self.promised, self._steps, interrupted=interrupted
+        )
+        evidence = self.machine.evidence
+        record: Record[dict[str, Shape]] = Record(
+            id=self.folder.name,
+            command=self._command,
+            argv=self._argv,
+            started_at=self._started_at,
+            finished_at=iso(self.machine.clock.now_utc()),
+            tool=_tool(),
+            outcome=outcome,
+            exit_status=int(status),
+            ended=ended,
+            promised=self.promised,
+            strongest=boundaries.strongest(ladder),
+            boundaries=ladder,
+            gaps=boundaries.gaps(findings, evidence, self._steps, self.not_covered),
+            findings=findings,
+            steps=tuple(self._steps),
+            facts=self._facts,
+            evidence=evidence,
+        )
+        redacted = self.redactor.record(msgspec.to_builtins(record))
+        store.write(self.folder, redacted.json(), render_markdown(redacted))
+        self._journal.append("end", {"outcome": outcome, "exit_status": int(status), "ended": ended})
+        return Finished(redacted, self.folder, status)
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+    def _derive(self) -> tuple[Boundary, ...]:
+        now = self.machine.clock.monotonic() - self._began
+        for boundary in boundaries.derive(self._findings.values(), self._elapsed):
+            before = self._boundaries.get(boundary.name)
+            if boundary.state != "not_tested" and (before is None or before.state != boundary.state):
+                self._elapsed[boundary.name] = now
+        ladder = boundaries.derive(self._findings.values(), self._elapsed)
+        for boundary in ladder:
+            before = self._boundaries.get(boundary.name)
+            if boundary.state != "not_tested" and (before is None or before.state != boundary.state):
+                self._journal.append("boundary", boundary)
+                self._tell(Event("boundary", f"{boundary.name}: {boundary.claim}", boundary.state))
+            self._boundaries[boundary.name] = boundary
+        return ladder
+
+    def _ordered(self) -> tuple[Finding, ...]:
+        from llamaops.schema.boundary import LADDER
+
+        return tuple(sorted(self._findings.values(), key=lambda f: (LADDER.index(f.boundary), f.check)))
+
+    def _tell(self, event: Event) -> None:
+        if self._observer is not None:
+            clean = self.redactor.text(event.text)
+            self._observer(msgspec.structs.replace(event, text=clean))
+
+
+def _tool() -> Tool:
+    return Tool(name="llamaops", version=__version__, python=platform.python_version())
+
+
+def plain(value: object) -> Any:
+    """Return a published value as plain data, as it stands in a record."""
+    return msgspec.to_builtins(value)

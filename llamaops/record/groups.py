@@ -1,0 +1,53 @@
+"""The fact groups of a record, typed: what reading, validating and the published schema use."""
+
+from __future__ import annotations
+
+from llamaops.facts.accelerator import AcceleratorFacts
+from llamaops.facts.asked import AskedFacts
+from llamaops.facts.binaries import BinariesFacts, BinaryFacts
+from llamaops.facts.generation import GenerationFacts
+from llamaops.facts.gguf_file import GgufFacts
+from llamaops.facts.host import HostFacts
+from llamaops.facts.launch import LaunchFacts
+from llamaops.facts.lifecycle import LifecycleFacts
+from llamaops.facts.load_log import LoadFacts
+from llamaops.facts.settings import SettingsFacts
+from llamaops.facts.sockets import SocketFacts
+from llamaops.probes.server import ServerFacts
+from llamaops.record.record import Document, Record
+from llamaops.schema.shape import Shape
+
+
+class Facts(Shape, frozen=True, kw_only=True):
+    """Every fact group a record can hold; none means that the command did not collect it."""
+
+    settings: SettingsFacts | None = None
+    """Where each setting came from."""
+    asked: AskedFacts | None = None
+    """The run as it was asked for."""
+    host: HostFacts | None = None
+    """The machine as the process sees it."""
+    accelerators: AcceleratorFacts | None = None
+    """Devices, drivers and toolkits."""
+    binaries: BinariesFacts | None = None
+    """Every llama.cpp program found."""
+    binary: BinaryFacts | None = None
+    """The program that was run."""
+    model: GgufFacts | None = None
+    """The model file."""
+    launch: LaunchFacts | None = None
+    """The command line that was made for this build."""
+    lifecycle: LifecycleFacts | None = None
+    """How our server came up and ended."""
+    load: LoadFacts | None = None
+    """What the load log shows."""
+    sockets: SocketFacts | None = None
+    """Which addresses the server really listens on."""
+    server: ServerFacts | None = None
+    """What the server answered."""
+    generation: GenerationFacts | None = None
+    """What a bounded generation gave."""
+
+
+StoredRecord = Record[Facts]
+StoredDocument = Document[Facts]
