@@ -55,6 +55,8 @@ def accepted(args: argparse.Namespace) -> dict[str, str]:
     for item in args.accept:
         name, sign, reason = item.partition("=")
         if not sign or not name.strip() or not reason.strip():
-            raise UsageError(f"--accept {item} has no reason", hint="write --accept CHECK-ID='why it is fine'")
+            raise UsageError(
+                f"--accept {item} has no reason", hint="write --accept CHECK-ID='why it is fine'"
+            )
         pairs[name.strip()] = reason.strip()
     return pairs

@@ -107,7 +107,5 @@ def _validate(args: argparse.Namespace) -> int:
     if args.format == "json":
         output.write_json({"schema": "llamaops.validation", "schema_version": 1, "results": results})
     else:
-        output.print_lines(
-            [Line(f"{item['record']}: {item['problem'] or 'valid'}") for item in results]
-        )
+        output.print_lines([Line(f"{item['record']}: {item['problem'] or 'valid'}") for item in results])
     return int(ExitStatus.PASSED if all(item["valid"] for item in results) else ExitStatus.FAILED)

@@ -63,7 +63,9 @@ def perform(
     return output.show_finished(finished, args)
 
 
-def _finish(session: Session, operation: Callable[[Session, Machine], str | None], machine: Machine) -> Finished:
+def _finish(
+    session: Session, operation: Callable[[Session, Machine], str | None], machine: Machine
+) -> Finished:
     from llamaops.system import guard
 
     try:

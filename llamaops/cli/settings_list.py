@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
         setting = in_force.get(name)
         value = f"{setting.value} ({setting.origin})" if setting else "left to the engine"
         lines.append(Line(f"{name:<14} {kind.about}"))
-        lines.append(Line(f"{'':<14} --{name.replace('_', '-')} {kind.metavar}, LLAMAOPS_{name.upper()}; now: {value}"))
+        lines.append(
+            Line(f"{'':<14} --{name.replace('_', '-')} {kind.metavar}, LLAMAOPS_{name.upper()}; now: {value}")
+        )
     redactor = output.redactor_for(args)
     output.print_lines([Line(redactor.text(line.text)) for line in lines])
     return 0

@@ -24,7 +24,9 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
     bin_dir = choose_bin_dir(settings, machine)
     choice = choose_model(settings, machine) if settings.model is not None else None
     model_path = choice.path if choice else None
-    promised: tuple[BoundaryName, ...] = ("host", "binary", "model_file") if model_path else ("host", "binary")
+    promised: tuple[BoundaryName, ...] = (
+        ("host", "binary", "model_file") if model_path else ("host", "binary")
+    )
     session.begin(promised, NOT_COVERED)
     session.add(
         "asked",
@@ -40,7 +42,9 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
     tasks = {
         "binaries": lambda: collect_binaries(machine, bin_dir=bin_dir),
         "accelerators": lambda: collect_accelerators(machine),
-        "host": lambda: collect_host(machine, model_path=str(Path(model_path).parent) if model_path else None),
+        "host": lambda: collect_host(
+            machine, model_path=str(Path(model_path).parent) if model_path else None
+        ),
     }
     if model_path is not None:
         tasks["model"] = lambda: collect_gguf(machine, model_path)

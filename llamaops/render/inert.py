@@ -6,7 +6,12 @@ from __future__ import annotations
 _SHOWN = {
     number: f"\\x{number:02x}" for number in (*range(0x20), *range(0x7F, 0xA0)) if number not in {0x09, 0x0A}
 }
-_SHOWN.update({number: f"\\u{number:04x}" for number in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029, 0xFEFF)})
+_SHOWN.update(
+    {
+        number: f"\\u{number:04x}"
+        for number in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029, 0xFEFF)
+    }
+)
 
 
 def inert(text: str) -> str:

@@ -44,7 +44,9 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
     )
     for boundary in record.boundaries:
         word = STATE_WORDS[boundary.state]
-        yield Line(f"  {word:<11} {boundary.name:<17} {one_line(boundary.claim, 200)}", STYLES[boundary.state])
+        yield Line(
+            f"  {word:<11} {boundary.name:<17} {one_line(boundary.claim, 200)}", STYLES[boundary.state]
+        )
     for finding in record.findings:
         if finding.status != "passed":
             yield from _finding(finding)
@@ -88,7 +90,8 @@ def render_record(redacted: Redacted) -> list[Line]:
             lines.append(Line(f"  … {len(rows) - 80} more with --format json"))
     lines += [Line(""), Line("steps", "bold")]
     lines += [
-        Line(f"  {s.id:<18} {s.end:<16} {s.elapsed_s:8.3f} s  {one_line(s.detail, 160)}") for s in record.steps
+        Line(f"  {s.id:<18} {s.end:<16} {s.elapsed_s:8.3f} s  {one_line(s.detail, 160)}")
+        for s in record.steps
     ]
     lines += [Line(""), Line(f"{len(record.evidence)} pieces of evidence; see --format markdown or json")]
     return lines

@@ -38,7 +38,11 @@ def fact_rows(group: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         if isinstance(value, dict) and value.get("state") == "known":
             yield from _known(label, value)
         elif isinstance(value, dict) and value.get("state") == "unknown":
-            yield label, f"unknown ({str(value['why']).replace('_', ' ')}): {value['detail']}", value["source"]["name"]
+            yield (
+                label,
+                f"unknown ({str(value['why']).replace('_', ' ')}): {value['detail']}",
+                value["source"]["name"],
+            )
         elif isinstance(value, dict):
             yield from fact_rows(value, f"{label}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):

@@ -235,9 +235,9 @@ class ServerProcess:
         if not chunk and rest:
             lines.append(rest)
             rest = bytearray()
-        if len(rest) > MAX_LINE_BYTES:
+        while len(rest) >= MAX_LINE_BYTES:
             lines.append(rest[:MAX_LINE_BYTES])
-            rest = bytearray()
+            rest = rest[MAX_LINE_BYTES:]
         pending[:] = rest
         if self._on_line is not None:
             for line in lines:
