@@ -129,7 +129,9 @@ def find(records: Path, name: str) -> Path:
     if len(matches) == 1:
         return records / matches[0]
     if matches:
-        raise UsageError(f"{name} fits {len(matches)} records", hint="give more of: " + ", ".join(matches[-5:]))
+        raise UsageError(
+            f"{name} fits {len(matches)} records", hint="give more of: " + ", ".join(matches[-5:])
+        )
     raise UsageError(f"no record {name} in {records}", hint="`llamaops record list` shows what is there")
 
 

@@ -1,0 +1,158 @@
+"""Which file really executes when a path is run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from llamaops.facts.elf import MAGIC
+from llamaops.facts.libraries import OWN
+from llamaops.schema.fact import Fact, Known, Source, Unknown
+from llamaops.system.ports import System
+from llamaops.system.watch import Program
+
+_INTERPRETERS = re.compile(
+    r"(?:ba|da|z|k|a|fi)?sh$|busybox|python[\d.]*$|pypy|perl|ruby|node|env$|uv$|timeout$|nice$|taskset$|numactl$"
+)
+_RELAYS = re.compile(r"(?:docker|podman|nerdctl|ssh|flatpak|flatpak-spawn|snap|toolbox|distrobox|kubectl|apptainer|singularity)$")
+"""Programs that run another one where we cannot see it."""
+_LOADERS = re.compile(r"ld(?:-linux|-musl)?[\w.-]*\.so[\d.]*$|ld\.so$")
+SCRIPT_LIMIT_BYTES = 256 * 1024
+
+
+class Start(msgspec.Struct, frozen=True):
+    """How a file begins."""
+
+    kind: str
+    """`elf`, `script`, `other` or `unreadable`."""
+    script: str = ""
+    detail: str = ""
+
+
+def read_start(system: System, real_path: str) -> Start:
+    """Look at the first bytes of a file."""
+    try:
+        with system.open_regular(real_path) as file:
+            first = file.read_at(0, 4)
+            if first == MAGIC:
+                return Start("elf")
+            if first[:2] == b"#!":
+                return Start("script", file.read_at(0, SCRIPT_LIMIT_BYTES).decode("utf-8", "replace"))
+    except OSError as error:
+        return Start("unreadable", detail=error.strerror or str(error))
+    return Start("other", detail="neither an ELF file nor a script")
+
+
+def identify(
+    system: System, real_path: str, start: Start, seen: Sequence[Program], probe: str
+) -> Fact[str]:
+    """Return the file that executes: the file itself, or what a script was seen to run, or says it runs."""
+    if start.kind == "elf":
+        return Known(value=real_path, source=Source(kind="file", name=real_path))
+    if start.kind == "unreadable":
+        return Unknown(
+            why="refused" if "ermission" in start.detail else "failed",
+            detail=f"{real_path}: {start.detail}",
+            source=Source(kind="file", name=real_path),
+        )
+    watched = Source(kind="command", name=f"{probe} (its processes in /proc)")
+    relay = next((item for item in seen if _RELAYS.search(item.executable)), None)
+    program = choose(seen)
+    if program is not None:
+        return Known(value=program, source=watched)
+    if relay is not None:
+        return Unknown(
+            why="unsupported",
+            detail=f"{real_path} hands over to {relay.executable}: what runs there cannot be seen from here",
+            source=watched,
+        )
+    target = exec_target(system, real_path, start.script)
+    if target is not None:
+        return Known(value=target, source=Source(kind="file", name=f"the exec line of {real_path}"))
+    return Unknown(
+        why="failed",
+        detail=f"{real_path} is a {start.kind}; which program it runs was not seen and is not plain from its text",
+        source=watched,
+    )
+
+
+def choose(seen: Sequence[Program]) -> str | None:
+    """Return the program among those seen that is llama.cpp's, else the last that is no interpreter."""
+    own = [
+        item for item in seen
+        if any(OWN.match(os.path.basename(path)) for path in item.mapped)
+    ]  # fmt: skip
+    for item in own or seen:
+        if _LOADERS.search(item.executable):
+            # Started through the loader (nix, guix, AppImage): the program is the first file mapped.
+            files = [path for path in item.mapped if not re.search(r"\.so[\d.]*$", path)]
+            if files:
+                return files[0]
+    names = [
+        item.executable.removesuffix(" (deleted)")
+        for item in own or seen
+        if own or not (
+            _INTERPRETERS.search(item.executable)
+            or _RELAYS.search(item.executable)
+            or _LOADERS.search(item.executable)
+        )
+    ]  # fmt: skip
+    # An interpreter that has loaded the libraries itself (Python with bindings) is what executes.
+    return names[-1] if names else None
+
+
+def exec_target(system: System, real_path: str, script: str) -> str | None:
+    """Return the file that a plain shell wrapper executes, when its text leaves no doubt.
+
+    Understood are assignments of literal folders, the usual ways to say "the folder of this script", and
+    one last `exec` or command line with a path and "$@". Anything else gives None.
+    """
+    first = script.split("\n", 1)[0]
+    if not re.search(r"\b(?:ba|da|z|k|a)?sh\b", first):
+        return None
+    here = os.path.dirname(real_path)
+    values = {"0": real_path, "HOME": system.environ.get("HOME", "$HOME")}
+    targets = []
+    for raw in script.split("\n")[1:]:
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        assigned = re.match(r"(?:export\s+|local\s+|readonly\s+)?(\w+)=(.*)$", line)
+        if assigned and not re.search(r'\s"?\$@', line):
+            values[assigned[1]] = _expand(assigned[2], values, here)
+        elif re.search(r'"\$@"|\$@|"\$\{@\}"', line):
+            targets.append(_command_word(line, values, here))
+    if len(targets) != 1 or targets[0] is None or "$" in targets[0]:
+        return None
+    path = os.path.normpath(targets[0]) if targets[0].startswith("/") else system.which(targets[0])
+    if path is None:
+        return None
+    path = system.realpath(path)
+    return path if read_start(system, path).kind == "elf" else None
+
+
+_HERE = re.compile(
+    r"\$\(\s*(?:cd\s+)?[\"']?\$?\(?\s*dirname\s.*?\)[\"']?(?:\s*(?:>\s*/dev/null\s*(?:2>&1)?\s*)?&&\s*pwd(?:\s+-P)?\s*\))?"
+    r"|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}"
+)
+
+
+def _expand(text: str, values: dict[str, str], here: str) -> str:
+    text = _HERE.sub(here, text)
+    text = text.strip().strip("\"'")
+    return re.sub(
+        r"\$\{(\w+)\}|\$(\w+)", lambda found: values.get(found[1] or found[2], found[0]), text
+    )
+
+
+def _command_word(line: str, values: dict[str, str], here: str) -> str | None:
+    """Return the program of a command line, behind `exec`, `env` and assignments."""
+    words = re.findall(r'"[^"]*"|\'[^\']*\'|\S+', _HERE.sub(here, line))
+    while words and (words[0] in {"exec", "env", "nice", "time"} or re.match(r"\w+=", words[0])):
+        words.pop(0)
+    if not words or words[0] in {"if", "set", "for", "while", "case", "echo", "shift", "["}:
+        return None
+    return _expand(words[0], values, here)

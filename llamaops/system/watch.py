@@ -1,0 +1,134 @@
+"""Run a bounded child and see which program really runs: through scripts, launchers and symlinks.
+
+A file name proves nothing about what executes: peers have taken the digest of a 253-byte shell script.
+While a child is alive the kernel knows, but a help text is printed and gone in ten milliseconds. So its
+output pipes are made one page small and are not read at first: a program that says more than a page
+stops in the middle of it, and is looked at while it waits. One that says less is looked at as long as
+it lives. What was not seen is not guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from llamaops.schema.bounds import Bounds
+from llamaops.system import process
+from llamaops.system.process import Completed
+
+PAGE_BYTES = 4096
+PIPE_BYTES = 65536
+LOOK_EVERY_S = 0.002
+LOOK_S = 5.0
+_MAX_MAPS_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A process as it was seen."""
+
+    pid: int
+    executable: str
+    """The file that the kernel runs."""
+    mapped: tuple[str, ...] = ()
+    """Files it has mapped as code: its libraries, and itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A child that has ended, and the programs that were seen running in its session."""
+
+    completed: Completed
+    programs: tuple[Program, ...] = ()
+    """Empty when nothing was seen: it ended too soon, or this system has no /proc."""
+
+
+def watch(argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str]) -> Watched:
+    """Run a bounded child as `process.run` does, and look at what runs.
+
+    Raises: nothing for a state of the machine.
+    """
+    seen: dict[int, Program] = {}
+
+    def look(child: subprocess.Popen[bytes]) -> None:
+        for program in _look(child, time.monotonic() + min(LOOK_S, bounds.wall_s)):
+            seen[program.pid] = program
+
+    completed = process.run(argv, bounds=bounds, env=env, on_started=look if _can_look() else None)
+    return Watched(completed, tuple(seen[pid] for pid in sorted(seen)))
+
+
+def _can_look() -> bool:
+    return os.path.exists("/proc/self/maps")
+
+
+def _look(child: subprocess.Popen[bytes], until: float) -> list[Program]:
+    """Return the programs of the child's session once it waits for us, or what was seen before it ended."""
+    import fcntl
+
+    pipes = [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe is not None]
+    capacities = []
+    for pipe in pipes:
+        with contextlib.suppress(OSError):
+            capacities.append(fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE_BYTES))
+    glimpsed: list[Program] = []
+    try:
+        while time.monotonic() < until and child.poll() is None:
+            if any(_waiting(pipe) >= PAGE_BYTES for pipe in pipes):
+                return _session(child.pid) or glimpsed
+            glimpsed = _glimpse(child.pid) or glimpsed
+            time.sleep(LOOK_EVERY_S)
+        return glimpsed
+    finally:
+        for pipe in pipes:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def _waiting(pipe: int) -> int:
+    """Return the bytes that lie in a pipe."""
+    import fcntl
+    import struct
+    import termios
+
+    try:
+        return int(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"))[0])
+    except OSError:
+        return 0
+
+
+def _glimpse(pid: int) -> list[Program]:
+    """Look at one process only: the program may have taken the script's place."""
+    try:
+        return [Program(pid, os.readlink(f"/proc/{pid}/exe"))]
+    except OSError:
+        return []
+
+
+def _session(leader: int) -> list[Program]:
+    """Return the programs of every process in the session that `leader` leads."""
+    programs = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if os.getsid(int(name)) == leader:
+                programs.append(
+                    Program(int(name), os.readlink(f"/proc/{name}/exe"), _mapped(f"/proc/{name}/maps"))
+                )
+    return programs
+
+
+def _mapped(path: str) -> tuple[str, ...]:
+    with open(path, "rb") as file:
+        content = file.read(_MAX_MAPS_BYTES).decode("utf-8", "replace")
+    found: dict[str, None] = {}
+    for line in content.splitlines():
+        fields = line.split(None, 5)
+        if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):  # noqa: PLR2004 - as proc(5) says
+            found[fields[5]] = None
+    return tuple(found)
