@@ -150,7 +150,10 @@ def _parsed(parse: Callable[[], T], source: Source) -> Fact[T]:
 
 def _is_usage(completed: Completed) -> bool:
     text = completed.stdout.text[:4096] + completed.stderr.text[:4096]
-    return completed.end in {Exited(0), Exited(1)} and re.search(r"^usage:", text, re.M | re.I) is not None
+    return (
+        completed.end in {Exited(0), Exited(1)}
+        and re.search(r"^usage:", text, re.MULTILINE | re.IGNORECASE) is not None
+    )
 
 
 def confirm_flags(system: System, binary: str, argv_tail: Sequence[str]) -> Fact[bool]:
@@ -164,10 +167,10 @@ def confirm_flags(system: System, binary: str, argv_tail: Sequence[str]) -> Fact
     if completed.end == Exited(0) and isinstance(version.text, Known):
         return Known(value=True, source=answer.stderr)
     refused = re.search(
-        r"error: (?:invalid|unknown) argument: (?P<flag>\S+)|error while handling argument \"(?P<other>[^\"]+)\"",
-        completed.stderr.text,
+        r"error: (?:(?:invalid|unknown) argument: |.*while handling argument \")(?P<flag>[^\s\"]+)",
+        completed.stderr.text.replace("error while", "error: while"),
     )
-    if refused and (refused["flag"] or refused["other"]) != "--version":
+    if refused and refused["flag"] != "--version":
         return Known(value=False, source=answer.stderr)
     gap = _gap(answer, answer.stderr) or version.text
     if isinstance(gap, Unknown):

@@ -28,7 +28,7 @@ MAX_INDENT = 12
 Grammar = Literal["common", "indented"]
 
 
-class Option(Shape, frozen=True, kw_only=True):
+class Option(Shape, frozen=True, kw_only=True, omit_defaults=True):
     """One option as the help text shows it."""
 
     aliases: tuple[str, ...]
@@ -324,7 +324,8 @@ def _allowed_values(hints: list[str], lines: list[str], said: str) -> tuple[str,
         return tuple(value.strip() for value in listed[1].split(",") if value.strip())
     hint = hints[0] if len(hints) == 1 else ""
     # `<a,b>` shows a form (`<pp,tg>`, `<dev1,dev2,..>`), `<a|b>`, `[a|b]` and `{a,b}` show a choice.
-    if re.fullmatch(r"<[^<>,]*\|[^<>,]*>|\[[^\[\],]*\|[^\[\],]*\]|\{[^{}]*,[^{}]*\}", hint) and ".." not in hint:
+    choice = r"<[^<>,]*\|[^<>,]*>|\[[^\[\],]*\|[^\[\],]*\]|\{[^{}]*,[^{}]*\}"
+    if re.fullmatch(choice, hint) and ".." not in hint:
         return tuple(value.strip() for value in re.split(r"[|,]", hint[1:-1]))
     if re.fullmatch(r"[a-z0-9][\w+-]*(,[a-z0-9][\w+-]*)+", hint):
         return tuple(hint.split(","))

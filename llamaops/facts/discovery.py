@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from llamaops.schema.bounds import MIB
 from llamaops.system.ports import System
 
 FoundBy = Literal["given", "bin_dir", "PATH", "build_folder"]
@@ -28,15 +29,18 @@ AMBIGUOUS = {
     "rpc-server": "ggml-rpc-server",
     "llama": "llama",
 }
-"""Names that anything may have, with the role. Such a program is only run once its file speaks of llama.cpp."""
+"""Names that anything may have, with the role: run only when the file itself speaks of llama.cpp."""
 
 MARKS = (b"ggml", b"gguf", b"llama-server", b"llama.cpp", b"llama-cli")
-"""What the file of an ambiguous name has to contain before it is run, in lower case."""
+"""Words that the file of an ambiguous name has to contain before it is run, in lower case."""
 
-BUILD_FOLDERS = ("build/bin", "bin", "llama.cpp/build/bin", "~/llama.cpp/build/bin", "/opt/llama.cpp/build/bin",
-                 "/opt/llama.cpp/bin", "/opt/llama.cpp", "/usr/local/llama.cpp/bin", "/usr/lib/llama.cpp",
-                 "/app")  # fmt: skip
+BUILD_FOLDERS = (
+    "build/bin", "bin", "llama.cpp/build/bin", "~/llama.cpp/build/bin", "/opt/llama.cpp/build/bin",
+    "/opt/llama.cpp/bin", "/opt/llama.cpp", "/usr/local/llama.cpp/bin", "/usr/lib/llama.cpp", "/app",
+)  # fmt: skip
 """Usual build folders, from the working directory or the home directory; /app is the official image's."""
+
+_SCAN_BYTES = 64 * MIB
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -127,3 +131,18 @@ def _is_file(system: System, path: str) -> bool:
         return True
     except OSError:
         return False
+
+
+def speaks_of_llama(system: System, path: str) -> bool:
+    """Say whether a file contains a word of llama.cpp's, so that running it is no blind guess."""
+    try:
+        with system.open_regular(path) as file:
+            offset, tail = 0, b""
+            while offset < _SCAN_BYTES and (chunk := file.read_at(offset, MIB)):
+                text = (tail + chunk).lower()
+                if any(mark in text for mark in MARKS):
+                    return True
+                offset, tail = offset + len(chunk), text[-16:]
+    except OSError:
+        return False
+    return False

@@ -18,6 +18,10 @@ HowInstalled = Literal[
 _BOUNDS = Bounds(wall_s=10.0, total_bytes=4 << 20)
 _LIMIT_BYTES = 32 << 20
 _ANCESTORS = 6
+_OPTIONS = (
+    "CUDA|HIP|MUSA|VULKAN|METAL|SYCL|OPENCL|RPC|BLAS|CANN|WEBGPU|OPENVINO|ZDNN|ZENDNN|HEXAGON|VIRTGPU"
+    "|BACKEND_DL|CPU_ALL_VARIANTS|NATIVE|OPENMP|STATIC"
+)
 
 
 class Installed(Shape, frozen=True, kw_only=True):
@@ -98,16 +102,15 @@ def _source_tree(system: System, path: str) -> Fact[Installed] | None:
             text = system.read_text(cache, limit_bytes=_LIMIT_BYTES)
         except OSError:
             continue
-        return _known(
-            Installed(by="source", name=folder, detail=parse_cmake_cache(text)), "file", cache
-        )
+        return _known(Installed(by="source", name=folder, detail=parse_cmake_cache(text)), "file", cache)
     return None
 
 
 def parse_cmake_cache(text: str) -> str | None:
     """Return the build type and the GGML options that are on, as they were configured."""
     build_type = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\S+)", text, re.MULTILINE)
-    switched_on = re.findall(r"^(GGML_\w+):BOOL=(?:ON|1|TRUE)$", text, re.MULTILINE)
+    # Which back ends and how: the dozens of other switches are on by default and say nothing.
+    switched_on = re.findall(rf"^(GGML_(?:{_OPTIONS})):BOOL=(?:ON|1|TRUE)$", text, re.MULTILINE)
     words = ([f"CMAKE_BUILD_TYPE={build_type[1]}"] if build_type else []) + sorted(switched_on)
     return " ".join(words) or None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -26,33 +26,8 @@ _TRIPLETS = {
     "i386": "i386-linux-gnu", "loongarch64": "loongarch64-linux-gnu",
 }  # fmt: skip
 
-Family = Literal["debian", "fedora", "arch", "alpine", "suse", "other"]
 
-_PACKAGES: dict[str, dict[str, str]] = {
-    r"libgomp\.so\.1": {"debian": "libgomp1", "fedora": "libgomp", "arch": "gcc-libs", "alpine": "libgomp", "suse": "libgomp1"},
-    r"libstdc\+\+\.so\.6": {"debian": "libstdc++6", "fedora": "libstdc++", "arch": "gcc-libs", "alpine": "libstdc++", "suse": "libstdc++6"},
-    r"libgcc_s\.so\.1": {"debian": "libgcc-s1", "fedora": "libgcc", "arch": "gcc-libs", "alpine": "libgcc", "suse": "libgcc_s1"},
-    r"libcurl\.so\.4": {"debian": "libcurl4", "fedora": "libcurl", "arch": "curl", "alpine": "libcurl", "suse": "libcurl4"},
-    r"libcurl-gnutls\.so\.4": {"debian": "libcurl3-gnutls"},
-    r"lib(ssl|crypto)\.so\.3": {"debian": "libssl3", "fedora": "openssl-libs", "arch": "openssl", "alpine": "openssl", "suse": "libopenssl3"},
-    r"lib(ssl|crypto)\.so\.1\.1": {"debian": "libssl1.1", "fedora": "openssl1.1", "arch": "openssl-1.1", "suse": "libopenssl1_1"},
-    r"libvulkan\.so\.1": {"debian": "libvulkan1", "fedora": "vulkan-loader", "arch": "vulkan-icd-loader", "alpine": "vulkan-loader", "suse": "libvulkan1"},
-    r"libOpenCL\.so\.1": {"debian": "ocl-icd-libopencl1", "fedora": "ocl-icd", "arch": "ocl-icd", "alpine": "ocl-icd", "suse": "libOpenCL1"},
-    r"libopenblas\.so\.0": {"debian": "libopenblas0", "fedora": "openblas", "arch": "openblas", "alpine": "openblas", "suse": "libopenblas0"},
-    r"libnuma\.so\.1": {"debian": "libnuma1", "fedora": "numactl-libs", "arch": "numactl", "alpine": "numactl", "suse": "libnuma1"},
-    r"libz\.so\.1": {"debian": "zlib1g", "fedora": "zlib", "arch": "zlib", "alpine": "zlib", "suse": "libz1"},
-    r"libzstd\.so\.1": {"debian": "libzstd1", "fedora": "libzstd", "arch": "zstd", "alpine": "zstd-libs", "suse": "libzstd1"},
-}  # fmt: skip
-
-_VENDORS = (
-    (r"libcuda\.so\.1|libnvidia-", "the NVIDIA driver (in a container: the NVIDIA container toolkit gives it)"),
-    (r"lib(cudart|cublas|cublasLt|nvrtc|nccl|curand|cufft)\.so\.(?P<major>\d+)", "the runtime libraries of CUDA {major}"),
-    (r"lib(amdhip64|hipblas|rocblas|hsa-runtime64|hipblaslt|rocsolver)\.so\.(?P<major>\d+)", "the runtime libraries of ROCm (its library version {major})"),
-    (r"lib(sycl|ze_loader|svml|imf|intlc|irng|iomp5|mkl_\w+|dnnl|tbb)\.so", "the Intel oneAPI runtime"),
-    (r"libmusa|libmublas", "the MUSA runtime"),
-    (r"libascendcl", "the CANN toolkit"),
-    (r"lib(llama|ggml|mtmd)", "llama.cpp itself: its libraries belong beside the program or on its run path"),
-)  # fmt: skip
+HowFound = Literal["linked", "mapped", "plugin"]
 
 
 class Library(Shape, frozen=True, kw_only=True):
@@ -62,7 +37,7 @@ class Library(Shape, frozen=True, kw_only=True):
     """File name as it is asked for, or as it lies there."""
     path: str
     """The file, symbolic links resolved."""
-    how: Literal["linked", "mapped", "plugin"]
+    how: HowFound
     """Asked for by name, seen in the running program, or lying where plugins are loaded from."""
     size_bytes: Fact[int]
     """Size of the file."""
@@ -90,7 +65,7 @@ class BackendLibrary(Shape, frozen=True, kw_only=True):
     """Such as cpu, cpu-zen4, vulkan, cuda, hip, rpc, blas."""
     path: str
     """The file, symbolic links resolved."""
-    how: Literal["linked", "mapped", "plugin"]
+    how: HowFound
     """Asked for by name, seen in the running program, or lying where plugins are loaded from."""
 
 
@@ -123,7 +98,7 @@ class Loader:
         return self._elf[path]
 
     def follow(self, path: str) -> Linked:
-        """Follow what an ELF file needs, through llama.cpp's own libraries; system libraries end the search."""
+        """Follow what an ELF file needs; a library in a folder of the system ends the search."""
         found = Linked({}, {})
         elf = self.read_elf(path)
         if elf is None or elf.interpreter is None:
@@ -189,7 +164,15 @@ class Loader:
     def _system_folders(self, machine: str) -> list[str]:
         triplet = _TRIPLETS.get(machine, "")
         folders = [f"/lib/{triplet}", f"/usr/lib/{triplet}"] if triplet else []
-        return [*self._from_configuration(), *folders, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"]
+        return [
+            *self._from_configuration(),
+            *folders,
+            "/lib64",
+            "/usr/lib64",
+            "/lib",
+            "/usr/lib",
+            "/usr/local/lib",
+        ]
 
     def _from_configuration(self) -> list[str]:
         """Return the folders that /etc/ld.so.conf and its parts name."""
@@ -215,32 +198,3 @@ def backend_name(file_name: str) -> str | None:
     """Return the back end that a library's file name stands for: libggml-cpu-zen4.so is cpu-zen4."""
     found = _BACKEND.match(file_name)
     return found[1] if found else None
-
-
-def package_of(library: str, family: Family) -> str | None:
-    """Return what provides a library on a family of distributions, or None."""
-    for pattern, packages in _PACKAGES.items():
-        if re.match(pattern + r"(\.|$)", library):
-            name = packages.get(family)
-            return f"package {name}" if name else None
-    for pattern, what in _VENDORS:
-        found = re.match(pattern, library)
-        if found:
-            return what.format(**found.groupdict())
-    return None
-
-
-def parse_family(os_release: str) -> Family:
-    """Read the distribution's family from /etc/os-release."""
-    fields: Mapping[str, str] = dict(
-        line.split("=", 1) for line in os_release.splitlines() if re.match(r"ID(_LIKE)?=", line)
-    )
-    names = " ".join(fields.values()).replace('"', " ").lower().split()
-    families: tuple[tuple[Family, set[str]], ...] = (
-        ("debian", {"debian", "ubuntu"}),
-        ("fedora", {"fedora", "rhel", "centos", "rocky", "almalinux", "amzn"}),
-        ("arch", {"arch", "manjaro"}),
-        ("alpine", {"alpine"}),
-        ("suse", {"suse", "opensuse", "sles", "opensuse-tumbleweed", "opensuse-leap"}),
-    )
-    return next((family for family, ids in families if ids & set(names)), "other")

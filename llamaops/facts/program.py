@@ -17,7 +17,9 @@ from llamaops.system.watch import Program
 _INTERPRETERS = re.compile(
     r"(?:ba|da|z|k|a|fi)?sh$|busybox|python[\d.]*$|pypy|perl|ruby|node|env$|uv$|timeout$|nice$|taskset$|numactl$"
 )
-_RELAYS = re.compile(r"(?:docker|podman|nerdctl|ssh|flatpak|flatpak-spawn|snap|toolbox|distrobox|kubectl|apptainer|singularity)$")
+_RELAYS = re.compile(
+    r"(?:docker|podman|nerdctl|ssh|flatpak|flatpak-spawn|snap|toolbox|distrobox|kubectl|apptainer|singularity)$"
+)
 """Programs that run another one where we cannot see it."""
 _LOADERS = re.compile(r"ld(?:-linux|-musl)?[\w.-]*\.so[\d.]*$|ld\.so$")
 SCRIPT_LIMIT_BYTES = 256 * 1024
@@ -46,9 +48,7 @@ def read_start(system: System, real_path: str) -> Start:
     return Start("other", detail="neither an ELF file nor a script")
 
 
-def identify(
-    system: System, real_path: str, start: Start, seen: Sequence[Program], probe: str
-) -> Fact[str]:
+def identify(system: System, real_path: str, start: Start, seen: Sequence[Program], probe: str) -> Fact[str]:
     """Return the file that executes: the file itself, or what a script was seen to run, or says it runs."""
     if start.kind == "elf":
         return Known(value=real_path, source=Source(kind="file", name=real_path))
@@ -74,7 +74,7 @@ def identify(
         return Known(value=target, source=Source(kind="file", name=f"the exec line of {real_path}"))
     return Unknown(
         why="failed",
-        detail=f"{real_path} is a {start.kind}; which program it runs was not seen and is not plain from its text",
+        detail=f"{real_path} is a {start.kind}; what it runs was neither seen nor plain from its text",
         source=watched,
     )
 
@@ -143,9 +143,7 @@ _HERE = re.compile(
 def _expand(text: str, values: dict[str, str], here: str) -> str:
     text = _HERE.sub(here, text)
     text = text.strip().strip("\"'")
-    return re.sub(
-        r"\$\{(\w+)\}|\$(\w+)", lambda found: values.get(found[1] or found[2], found[0]), text
-    )
+    return re.sub(r"\$\{(\w+)\}|\$(\w+)", lambda found: values.get(found[1] or found[2], found[0]), text)
 
 
 def _command_word(line: str, values: dict[str, str], here: str) -> str | None:

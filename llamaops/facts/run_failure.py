@@ -31,12 +31,12 @@ _SIGNAL_BASE = 128
 _NOT_FOUND = 127
 
 _WORDS: tuple[tuple[FailureKind, str], ...] = (
-    ("missing_library", r"error while loading shared libraries: (?P<what>[^:\s]+): cannot open shared object"),
+    ("missing_library", r"loading shared libraries: (?P<what>[^:\s]+): cannot open shared object"),
     ("missing_library", r"Error loading shared library (?P<what>[^:\s]+): No such file"),
     ("missing_library", r"Library not loaded: (?P<what>\S+)"),
     ("library_too_old", r"version [`'](?P<what>[A-Za-z_]+_[\d.]+)' not found"),
-    ("undefined_symbol", r"(?:undefined symbol: |symbol not found: |Symbol not found: |relocating \S+: )(?P<what>[\w@.]+)"),
-    ("wrong_architecture", r"(?P<what>Exec format error|cannot execute binary file|wrong ELF class[^\n]*|invalid ELF header)"),
+    ("undefined_symbol", r"(?:undefined symbol|[Ss]ymbol not found|relocating \S+): (?P<what>[\w@.]+)"),
+    ("wrong_architecture", r"(?P<what>Exec format error|cannot execute binary|(?:wrong|invalid) ELF \w+)"),
     ("bad_interpreter", r"(?P<what>bad interpreter[^\n]*|qemu-\S+: Could not open[^\n]*)"),
     ("illegal_instruction", r"(?P<what>Illegal instruction)"),
     ("engine_variable", r"error while handling environment variable \"(?P<what>[^\"]+)\""),

@@ -27,7 +27,7 @@ class VersionFacts(Shape, frozen=True, kw_only=True):
     development: Fact[bool]
     """Whether the build is marked as not tagged (`-dev`)."""
     build: Fact[int]
-    """Number of commits when it was configured; 0 and 1 are no build numbers but an archive or a shallow clone."""
+    """Number of commits when it was configured; 1 means a shallow clone and tells builds apart no more."""
     commit: Fact[str]
     """Commit hash, or a distributor's word in its place."""
     compiler: Fact[str]
