@@ -45,7 +45,7 @@ class _Line(msgspec.Struct, frozen=True):
     query: str
     device: int | None = None
     mig: int | None = None
-    value: msgspec.Raw | None = None
+    value: msgspec.Raw = msgspec.Raw()  # empty: the call did not return
     code: int | None = None
     text: str = ""
 
@@ -70,7 +70,7 @@ class NvmlSnapshot(NamedTuple):
         if line.code is not None:
             why = _WHY_OF_CODE.get(line.code, "failed")
             return Unknown(why=why, detail=f"NVML {query}: {line.text}", source=source)
-        if line.value is None:
+        if not bytes(line.value):
             why = "timed_out" if isinstance(self.end.end, StoppedAtBound) else "failed"
             detail = f"NVML {query} did not return: {describe(self.end.end)}"
             return Unknown(why=why, detail=detail, source=source)
@@ -80,7 +80,7 @@ class NvmlSnapshot(NamedTuple):
             return Unknown(why="unparsed", detail=f"NVML {query}: {error}", source=source)
 
     def _why_not_asked(self, query: str) -> str:
-        stuck = [line.query for line in self.answers.values() if line.value is None and line.code is None]
+        stuck = [line.query for line in self.answers.values() if not bytes(line.value) and line.code is None]
         if stuck:
             return f"NVML {query} was not asked: {stuck[0]} before it did not return"
         failed = [line for line in self.answers.values() if line.code is not None and line.device is None]
@@ -93,7 +93,7 @@ class NvmlSnapshot(NamedTuple):
         return sorted(
             mig
             for (at, mig, query), line in self.answers.items()
-            if at == device and mig is not None and query == "handle" and line.value is not None
+            if at == device and mig is not None and query == "handle" and bytes(line.value)
         )
 
 

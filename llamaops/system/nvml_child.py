@@ -9,6 +9,7 @@ known by name and loses nothing that was answered before it. Run as
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +23,12 @@ _ELSEWHERE = (
 )
 _LIBRARY = "libnvidia-ml.so.1"
 _MAX_DEVICES = 64
+_MIG_QUESTIONS = 4  # name, uuid, pci, memory
 _MAX_PROCESSES = 256
+
+
+class _NotFoundError(Exception):
+    value = 12  # NVML_ERROR_LIBRARY_NOT_FOUND
 
 
 def _say(line: dict[str, Any]) -> None:
@@ -55,7 +61,9 @@ def _load() -> str:
             except OSError:
                 continue
             return path
-        raise first from None
+        if "No such file" in str(first):
+            raise _NotFoundError(_LIBRARY + ": no such library") from None
+        raise
     return _LIBRARY
 
 
@@ -129,7 +137,12 @@ def _questions(nvml: Any, handle: Any) -> Iterator[tuple[str, Callable[[], Any]]
 def _ask_device(nvml: Any, index: int) -> None:  # noqa: ANN401
     handles: list[Any] = []
     place = {"device": index}
-    _ask(place, "handle", lambda: handles.append(nvml.nvmlDeviceGetHandleByIndex(index)))
+
+    def find() -> bool:
+        handles.append(nvml.nvmlDeviceGetHandleByIndex(index))
+        return True
+
+    _ask(place, "handle", find)
     if not handles:
         return
     for query, call in _questions(nvml, handles[0]):
@@ -144,16 +157,15 @@ def _ask_mig(nvml: Any, index: int, parent: Any) -> None:  # noqa: ANN401
         place = {"device": index, "mig": number}
         handles: list[Any] = []
 
-        def find(number: int = number, handles: list[Any] = handles) -> None:
+        def find(number: int = number, handles: list[Any] = handles) -> bool:
             handles.append(nvml.nvmlDeviceGetMigDeviceHandleByIndex(parent, number))
+            return True
 
         _ask(place, "handle", find)
         if not handles:
             continue  # an empty place
-        handle = handles[0]
-        _ask(place, "name", lambda handle=handle: nvml.nvmlDeviceGetName(handle))
-        _ask(place, "uuid", lambda handle=handle: nvml.nvmlDeviceGetUUID(handle))
-        _ask(place, "memory", lambda handle=handle: _memory(nvml, handle))
+        for query, call in itertools.islice(_questions(nvml, handles[0]), _MIG_QUESTIONS):
+            _ask(place, query, call)
 
 
 def main() -> None:
