@@ -12,8 +12,8 @@ makes a back end start its driver and take memory on the device.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self
 
 from llamaops.facts.binary_libraries import backends_of, collect_libraries, collect_missing
 from llamaops.facts.binary_probe import Answer, ask, confirm_flags, read_devices, read_help, read_version
@@ -29,15 +29,15 @@ from llamaops.facts.libraries import Linked, Loader
 from llamaops.facts.program import Start, identify, read_start
 from llamaops.facts.version_text import VersionFacts, unknown_version
 from llamaops.schema.fact import Fact, Known, Source, Unknown
+from llamaops.system import parallel
 from llamaops.system.environment import engine_variables
+from llamaops.system.parallel import Pending
 from llamaops.system.ports import System
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 __all__ = ["BinariesFacts", "BinaryFacts", "collect_binaries", "collect_binary", "confirm_flags"]
 
-MAX_WORKERS = 32
+MAX_CHILDREN = 32
+"""Programs that run at the same time."""
 _NO_DEVICE_LIST = frozenset({"llama-quantize", "llama-gguf-split", "ggml-rpc-server", "llama"})
 """Programs that are not asked for devices unless their help text offers the list."""
 _NO_VERSION = frozenset({"ggml-rpc-server"})
@@ -54,8 +54,8 @@ def collect_binaries(system: System, *, bin_dir: str | None, extra: Sequence[str
         extra: Paths of programs that the operator named; these are run whatever they are called.
     """
     candidates, searched = find_candidates(system, bin_dir=bin_dir, extra=extra)
-    with _Run(system) as run:
-        found = run.collect(candidates)
+    run = _Run(system)
+    found = run.collect(candidates)
     source = Source(kind="computed", name="names in the folders searched, and the files themselves")
     return BinariesFacts(
         found=Known(value=tuple(found), source=source),
@@ -70,8 +70,7 @@ def collect_binaries(system: System, *, bin_dir: str | None, extra: Sequence[str
 def collect_binary(system: System, path: str, role: str) -> BinaryFacts:
     """Learn about one program that the operator named or that a run is about to use."""
     candidate = Candidate(path, system.realpath(path), role, "given")
-    with _Run(system) as run:
-        return run.collect([candidate])[0]
+    return _Run(system).collect([candidate])[0]
 
 
 def _config_files(system: System) -> tuple[str, ...]:
@@ -84,44 +83,36 @@ def _config_files(system: System) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(file_size(system, name), Known))
 
 
-class _Pending:
+class _Program:
     """A program whose probes are under way."""
 
     def __init__(
-        self, candidate: Candidate, start: Start, help_: Future[Answer], installed: Future[Fact[Installed]]
+        self, candidate: Candidate, start: Start, help_: Pending[Answer], installed: Pending[Fact[Installed]]
     ) -> None:
         self.candidate = candidate
         self.start = start
         self.linked = Linked({}, {})
         self.help = help_
-        self.version: Future[Answer] | None = None
-        self.devices: Future[Answer] | None = None
+        self.version: Pending[Answer] | None = None
+        self.devices: Pending[Answer] | None = None
         self.installed = installed
 
     def answers(self) -> list[Answer]:
         """Return the answers of this program, without a device list that another one gave."""
-        futures = (self.help, self.version, self.devices)
-        given = [future.result() for future in futures if future is not None]
+        calls = (self.help, self.version, self.devices)
+        given = [call.result() for call in calls if call is not None]
         return [answer for answer in given if answer.completed.argv[0] == self.candidate.path]
 
 
 class _Run:
-    """One collection: threads, digests, and what is remembered between programs."""
+    """One collection: what is remembered between programs."""
 
     def __init__(self, system: System) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
         self._system = system
-        self._pool = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="llamaops-binaries")
         self._loader = Loader(system)
-        self.digests = Digests(system, self._pool)
+        self._turns = threading.BoundedSemaphore(MAX_CHILDREN)
+        self.digests = Digests(system)
         self.not_run: list[str] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def collect(self, candidates: Sequence[Candidate]) -> list[BinaryFacts]:
         """Start everything, then gather in the order given."""
@@ -131,14 +122,14 @@ class _Run:
         self._ask_for_devices(item for item in confirmed if item.candidate.ambiguous)
         return [self._finish(item) for item in confirmed]
 
-    def _begin(self, candidate: Candidate) -> _Pending | None:
+    def _begin(self, candidate: Candidate) -> _Program | None:
         """Look at the file and start what may be started."""
         start = read_start(self._system, candidate.real_path)
         if candidate.ambiguous and not speaks_of_llama(self._system, candidate.real_path):
             self.not_run.append(candidate.path)
             return None
-        owner = self._pool.submit(collect_installed, self._system, candidate.real_path)
-        item = _Pending(candidate, start, self._ask(candidate, "--help"), owner)
+        owner = parallel.start(lambda: collect_installed(self._system, candidate.real_path))
+        item = _Program(candidate, start, self._ask(candidate, "--help"), owner)
         if not candidate.ambiguous and candidate.role not in _NO_VERSION:
             item.version = self._ask(candidate, "--version")
         if start.kind == "elf":
@@ -148,25 +139,29 @@ class _Run:
                 self.digests.start(path)
         return item
 
-    def _ask(self, candidate: Candidate, argument: str) -> Future[Answer]:
-        watched = argument == "--help"  # the only output long enough to be looked at for sure
-        return self._pool.submit(ask, self._system, candidate.path, argument, watched=watched)
+    def _ask(self, candidate: Candidate, argument: str) -> Pending[Answer]:
+        def run() -> Answer:
+            with self._turns:
+                # Of the three only the help text is long enough for the program to be looked at for sure.
+                return ask(self._system, candidate.path, argument, watched=argument == "--help")
 
-    def _ask_for_devices(self, items: Iterable[_Pending]) -> None:
+        return parallel.start(run)
+
+    def _ask_for_devices(self, items: Iterable[_Program]) -> None:
         """Ask one program of each set of libraries; the others take its answer."""
-        asked: dict[tuple[str, ...], Future[Answer]] = {}
+        asked: dict[tuple[str, ...], Pending[Answer]] = {}
         for item in items:
             if item.candidate.role in _NO_DEVICE_LIST:
                 continue
             libraries = tuple(
                 sorted(path for name, (path, _header) in item.linked.own.items() if "ggml" in name)
             )
-            future = asked.get(libraries) if libraries else None
-            item.devices = future or self._ask(item.candidate, "--list-devices")
+            earlier = asked.get(libraries) if libraries else None
+            item.devices = earlier or self._ask(item.candidate, "--list-devices")
             if libraries:
                 asked[libraries] = item.devices
 
-    def _confirm(self, item: _Pending) -> bool:
+    def _confirm(self, item: _Program) -> bool:
         """Say whether a program with an ambiguous name is llama.cpp's, by its help text."""
         if not item.candidate.ambiguous:
             return True
@@ -177,7 +172,7 @@ class _Run:
             item.version = self._ask(item.candidate, "--version")
         return True
 
-    def _finish(self, item: _Pending) -> BinaryFacts:
+    def _finish(self, item: _Program) -> BinaryFacts:
         """Wait for the probes of one program and put its facts together."""
         candidate, system, loader = item.candidate, self._system, self._loader
         helped = item.help.result()
@@ -215,7 +210,7 @@ class _Run:
             devices=self._devices(item, capabilities),
         )
 
-    def _devices(self, item: _Pending, capabilities: Fact[Capabilities]) -> Fact[tuple[Device, ...]]:
+    def _devices(self, item: _Program, capabilities: Fact[Capabilities]) -> Fact[tuple[Device, ...]]:
         if item.devices is not None:
             return read_devices(item.devices.result())
         if isinstance(capabilities, Unknown):

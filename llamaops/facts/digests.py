@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from llamaops.facts.observe import unknown_from_os_error
 from llamaops.schema.bounds import MIB
 from llamaops.schema.fact import Fact, Known, Source, Unknown
+from llamaops.system import parallel
+from llamaops.system.parallel import Pending
 from llamaops.system.ports import System
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 DIGEST_S = 5.0
 """Seconds from the start of a run after which no digest is finished any more."""
@@ -19,20 +17,19 @@ CHUNK_BYTES = MIB
 
 
 class Digests:
-    """Computes digests in the threads of a pool; hashlib lets them run side by side."""
+    """Computes each digest in a thread of its own; hashlib lets them run side by side."""
 
-    def __init__(self, system: System, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, system: System) -> None:
         self._system = system
-        self._pool = pool
-        self._futures: dict[str, Future[Fact[str]]] = {}
+        self._calls: dict[str, Pending[Fact[str]]] = {}
         self._began = system.clock.monotonic()
         self.elapsed_s = 0.0
 
-    def start(self, path: str) -> Future[Fact[str]]:
+    def start(self, path: str) -> Pending[Fact[str]]:
         """Begin the digest of a file, unless it was begun."""
-        if path not in self._futures:
-            self._futures[path] = self._pool.submit(self._digest, path)
-        return self._futures[path]
+        if path not in self._calls:
+            self._calls[path] = parallel.start(lambda: self._digest(path))
+        return self._calls[path]
 
     def of(self, path: str) -> Fact[str]:
         """Return the digest of a file."""
