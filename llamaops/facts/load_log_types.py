@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from llamaops.facts.load_log_buffers import Buffer
-from llamaops.schema.fact import Fact
+from llamaops.schema.fact import Fact, Known
 from llamaops.schema.shape import Shape
 
 
@@ -179,3 +179,10 @@ class LoadFacts(Shape, frozen=True, kw_only=True):
     """Warnings and errors of a kind that llamaops does not know."""
     requests: tuple[RequestTiming, ...]
     """Timings of the last requests, at most 50."""
+
+    @property
+    def first_error(self) -> Fact[str]:
+        """The text of `failure`."""
+        if isinstance(self.failure, Known):
+            return Known(value=self.failure.value.text, source=self.failure.source)
+        return self.failure
