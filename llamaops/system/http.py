@@ -41,6 +41,8 @@ from llamaops.system.sse import SseEvent, SseParser
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
+__all__ = ["Exchange", "HttpClient", "HttpFailure", "Origin", "StreamExchange"]
+
 KEY_MARK = b"[api key]"
 PRIVATE_HEADERS = frozenset({"set-cookie", "authorization", "proxy-authorization", "x-api-key", "cookie"})
 FAST_BOUNDS = Bounds(wall_s=2.0, keep_bytes=4 * KIB, total_bytes=64 * KIB)

@@ -1,0 +1,286 @@
+"""Ask a running server everything, in order and within one budget of time: the fact group ServerFacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from llamaops.facts.asked import AskedFacts
+from llamaops.probes.auth import probe_auth
+from llamaops.probes.chat import PROMPT, ChatAnswer, probe_chat, probe_chat_other
+from llamaops.probes.chat_stream import StreamAnswer, probe_chat_stream
+from llamaops.probes.embeddings import EmbeddingsAnswer, probe_embeddings
+from llamaops.probes.endpoint import QUICK, EndpointAnswer
+from llamaops.probes.health import HealthAnswer, probe_health
+from llamaops.probes.metrics import MetricsAnswer, probe_metrics
+from llamaops.probes.models import ListedModel, ModelsAnswer, probe_models
+from llamaops.probes.props import PropsAnswer, probe_props
+from llamaops.probes.slots import SlotsAnswer, probe_slots
+from llamaops.probes.tokenize import probe_tokenize
+from llamaops.schema.bounds import Bounds
+from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted
+from llamaops.schema.shape import Shape
+from llamaops.system.http import HttpClient
+
+T = TypeVar("T")
+MAX_TOKENS = 48
+"""Tokens asked of each of the two long answers: enough to see them arrive, cheap on a slow host."""
+REQUEST_S = 120.0
+TOTAL_S = 300.0
+
+
+class ServerFacts(Shape, frozen=True, kw_only=True):
+    """What a running server answered to each question, and what each answer meant."""
+
+    origin: str
+    """Where the requests went."""
+    endpoints: tuple[EndpointAnswer, ...]
+    """Every request with our key (or without one where none is used), in order."""
+    without_key: Fact[tuple[EndpointAnswer, ...]]
+    """The same questions without the key and with a wrong one; only where a key is used."""
+    request_model: Fact[str]
+    """The model's name that our requests used, as the server reports it."""
+    health: Fact[HealthAnswer]
+    """Whether it says that it is ready."""
+    models: Fact[ModelsAnswer]
+    """The models it offers."""
+    props: Fact[PropsAnswer]
+    """Build, slots, context and model."""
+    slots: Fact[SlotsAnswer]
+    """Its slots, without anybody's text."""
+    metrics: Fact[MetricsAnswer]
+    """Its counters, before our requests."""
+    metrics_after: Fact[MetricsAnswer]
+    """Its counters, after our requests."""
+    prompt_tokens_counted: Fact[int]
+    """Tokens of our own prompt by /tokenize, without the chat template."""
+    chat: Fact[ChatAnswer]
+    """One whole answer."""
+    chat_other: Fact[ChatAnswer]
+    """One whole answer to another question, with a small limit on tokens."""
+    chat_stream: Fact[StreamAnswer]
+    """The first question again, streamed."""
+    embeddings: Fact[EmbeddingsAnswer]
+    """Vectors; only asked where there is no chat, or where the server was started for embeddings."""
+    health_after: Fact[HealthAnswer]
+    """Whether it still says that it is ready, after all requests."""
+
+    def outcome(self, probe: str) -> Fact[EndpointAnswer]:
+        """Return what a probe's request came to; unknown when it was not sent."""
+        for answer in self.endpoints:
+            if answer.probe == probe:
+                evidence = answer.evidence[0] if answer.evidence else None
+                source = Source(kind="http", name=answer.request, evidence=evidence)
+                return Known(value=answer, source=source)
+        return not_attempted(f"the probe {probe} was not sent")
+
+
+class _Session:
+    """One run of all probes: the budget, and every answer so far."""
+
+    def __init__(self, client: HttpClient, total_s: float) -> None:
+        self.client = client
+        self.answers: list[EndpointAnswer] = []
+        self._end = client.now() + total_s
+        self.stop: str | None = None
+        """Why nothing more is sent."""
+
+    def ask(
+        self, function: Callable[[Bounds], tuple[EndpointAnswer, Fact[T]]], *, wall_s: float = QUICK.wall_s
+    ) -> Fact[T]:
+        """Run one probe within what is left of the budget, and note its answer."""
+        left = self._end - self.client.now()
+        if left <= 0:
+            self.stop = self.stop or "the time for all probes together was used up"
+        if self.stop is not None:
+            return not_attempted(self.stop)
+        answer, fact = function(Bounds(wall_s=min(wall_s, left)))
+        self.answers.append(answer)
+        return fact
+
+    def state(self, probe: str) -> str:
+        """Return the state of a probe's answer, or the empty text."""
+        return next((answer.state for answer in self.answers if answer.probe == probe), "")
+
+
+def collect_server(
+    client: HttpClient,
+    asked: AskedFacts,
+    *,
+    model: str | None = None,
+    max_tokens: int = MAX_TOKENS,
+    request_s: float = REQUEST_S,
+    quick_s: float = QUICK.wall_s,
+    total_s: float = TOTAL_S,
+) -> ServerFacts:
+    """Ask a running server every question in order; whatever it does is a fact.
+
+    Args:
+        client: For the server's origin, with the key where there is one.
+        asked: The run as asked for; decides whether embeddings are asked.
+        model: The model to ask for; else the alias, else the first listed one (of a router: loaded one).
+        max_tokens: Bound on the tokens of each long answer.
+        request_s: Bound on one generating request.
+        quick_s: Bound on one light request.
+        total_s: Bound on all requests together.
+
+    Units: seconds and tokens. Raises: nothing for what a server does.
+    """
+    run = _Session(client, total_s)
+    health = run.ask(lambda b: probe_health(client, bounds=b), wall_s=quick_s)
+    run.stop = _why_stop(run.answers[0]) if run.answers else run.stop
+    models = run.ask(lambda b: probe_models(client, bounds=b), wall_s=quick_s)
+    props = run.ask(lambda b: probe_props(client, bounds=b), wall_s=quick_s)
+    name = choose_model(models, props, asked, model)
+    query = _query(props, name)
+    metrics = run.ask(lambda b: probe_metrics(client, bounds=b, query=query), wall_s=quick_s)
+    if isinstance(name, Unknown) and isinstance(props, Known) and props.value.is_router:
+        run.stop = run.stop or name.detail
+    generated = _Generated(run, _name(name), asked, _Limits(max_tokens, request_s, quick_s))
+    without_key = _ask_without_key(run, _name(name), quick_s)
+    slots = run.ask(lambda b: probe_slots(client, bounds=b, query=query), wall_s=quick_s)
+    metrics_after = run.ask(lambda b: _again(probe_metrics(client, bounds=b, query=query)), wall_s=quick_s)
+    run.stop = None
+    health_after = run.ask(lambda b: probe_health(client, bounds=b, name="health-after"), wall_s=quick_s)
+    return ServerFacts(
+        origin=client.origin.url,
+        endpoints=tuple(run.answers),
+        without_key=without_key,
+        request_model=name,
+        health=health,
+        models=models,
+        props=props,
+        slots=slots,
+        metrics=metrics,
+        metrics_after=metrics_after,
+        prompt_tokens_counted=generated.prompt_tokens,
+        chat=generated.chat,
+        chat_other=generated.chat_other,
+        chat_stream=generated.chat_stream,
+        embeddings=generated.embeddings,
+        health_after=health_after,
+    )
+
+
+class _Limits(NamedTuple):
+    max_tokens: int
+    request_s: float
+    quick_s: float
+
+
+class _Generated:
+    """The requests that make the server work, asked in order."""
+
+    def __init__(
+        self,
+        run: _Session,
+        model: str | None,
+        asked: AskedFacts,
+        limits: _Limits,
+    ) -> None:
+        client, tokens, wall_s = run.client, limits.max_tokens, limits.request_s
+        self.prompt_tokens = run.ask(
+            lambda b: probe_tokenize(client, PROMPT, bounds=b), wall_s=limits.quick_s
+        )
+        chat = run.ask(lambda b: probe_chat(client, model=model, max_tokens=tokens, bounds=b), wall_s=wall_s)
+        self.chat = self._counted(run, chat, limits.quick_s)
+        before, state = run.stop, run.state("chat")
+        if state in {"no_answer", "unreachable", "absent", "switched_off"}:
+            run.stop = before or f"the chat request before it came to: {state.replace('_', ' ')}"
+        self.chat_other = run.ask(lambda b: probe_chat_other(client, model=model, bounds=b), wall_s=wall_s)
+        self.chat_stream = run.ask(
+            lambda b: probe_chat_stream(client, model=model, max_tokens=tokens, bounds=b), wall_s=wall_s
+        )
+        run.stop = before
+        self.embeddings: Fact[EmbeddingsAnswer] = not_attempted("the server is not one for embeddings")
+        if asked.embeddings or state in {"absent", "switched_off"}:
+            self.embeddings = run.ask(
+                lambda b: probe_embeddings(client, model=model, bounds=b), wall_s=wall_s
+            )
+
+    @staticmethod
+    def _counted(run: _Session, chat: Fact[ChatAnswer], quick_s: float) -> Fact[ChatAnswer]:
+        """Add the tokens of the content by /tokenize, where it works."""
+        from msgspec.structs import replace
+
+        if not isinstance(chat, Known) or not chat.value.text or run.state("tokenize") != "works":
+            return chat
+        text = chat.value.text
+        count = run.ask(
+            lambda b: probe_tokenize(run.client, text, bounds=b, name="tokenize-answer"), wall_s=quick_s
+        )
+        if not isinstance(count, Known):
+            return chat
+        return Known(value=replace(chat.value, counted_tokens=count.value), source=chat.source)
+
+
+def choose_model(
+    models: Fact[ModelsAnswer], props: Fact[PropsAnswer], asked: AskedFacts, wanted: str | None
+) -> Fact[str]:
+    """Return the name to use in requests: the one wanted, the alias, or the first that is listed.
+
+    A router's model that is not loaded is not chosen: asking would load it and may put another one away.
+    """
+    source = Source(kind="computed", name="the model's name in our requests")
+    if wanted is not None:
+        return Known(value=wanted, source=source)
+    if isinstance(models, Unknown):
+        return Unknown(why=models.why, detail=f"no model's name is known: {models.detail}", source=source)
+    listed = models.value.models
+    if isinstance(props, Known) and props.value.is_router:
+        listed = tuple(model for model in listed if model.state in {"loaded", "sleeping"})
+        if not listed:
+            detail = "a router without a loaded model; name the model to ask, which loads it"
+            return Unknown(why="not_attempted", detail=detail, source=source)
+    chosen = _ours(listed, asked) or (listed[0] if listed else None)
+    if chosen is None:
+        return Unknown(why="absent", detail="the list of models is empty", source=source)
+    return Known(value=chosen.id, source=source)
+
+
+def _ours(listed: tuple[ListedModel, ...], asked: AskedFacts) -> ListedModel | None:
+    return next((model for model in listed if asked.alias is not None and asked.alias in model.names), None)
+
+
+def _name(name: Fact[str]) -> str | None:
+    return name.value if isinstance(name, Known) else None
+
+
+def _query(props: Fact[PropsAnswer], name: Fact[str]) -> str:
+    """Return the query that a router needs; it must not load a model because of a question."""
+    if not (isinstance(props, Known) and props.value.is_router and isinstance(name, Known)):
+        return ""
+    from urllib.parse import quote
+
+    return f"?model={quote(name.value, safe='')}&autoload=false"
+
+
+def _why_stop(health: EndpointAnswer) -> str | None:
+    """Return why nothing else is asked after an answer of /health that makes it pointless."""
+    match health.state:
+        case "unreachable" | "no_answer":
+            return f"/health gave no answer: {health.detail}"
+        case "loading":
+            return "the model is still being loaded; ask again later"
+        case _:
+            return None
+
+
+def _ask_without_key(run: _Session, model: str | None, quick_s: float) -> Fact[tuple[EndpointAnswer, ...]]:
+    if not run.client.has_key:
+        return not_attempted("no API key is used")
+    if run.stop is not None:
+        return not_attempted(run.stop)
+    answers = probe_auth(run.client, model=model, bounds=Bounds(wall_s=quick_s))
+    source = Source(kind="http", name="requests without the key and with a wrong one")
+    return Known(value=answers, source=source)
+
+
+def _again(
+    result: tuple[EndpointAnswer, Fact[MetricsAnswer]],
+) -> tuple[EndpointAnswer, Fact[MetricsAnswer]]:
+    """Give the second reading of the counters a name of its own."""
+    from msgspec.structs import replace
+
+    answer, fact = result
+    return replace(answer, probe="metrics-after"), fact
