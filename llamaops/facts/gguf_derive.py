@@ -97,8 +97,8 @@ class Reading:
             return entry
         if not isinstance(entry.value, Array):
             return _widen(self.number(key))
-        numbers = self.probe.numbers.get(key)
-        if numbers is None or not all(type(n) is int and 0 <= n <= INT64_MAX for n in numbers):
+        numbers = self.probe.numbers.get(key, ())
+        if len(numbers) != entry.value.count or not all(type(n) is int and 0 <= n <= INT64_MAX for n in numbers):
             return self.unknown(
                 "unparsed", f"{key} is an {entry.type_name} with {entry.value.count} elements"
             )

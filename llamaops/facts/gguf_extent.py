@@ -98,7 +98,7 @@ def _check_trailing(file: OpenFile, header: Header, expected: int) -> None:
     padded = (expected + alignment - 1) // alignment * alignment
     if not header.tensors or header.file_bytes <= padded or padded > INT64_MAX:
         return
-    if file.read_at(padded, 4) == b"GGUF":
+    if any(file.read_at(at, 4) == b"GGUF" for at in (expected, padded)):
         header.add("shards-joined", f"another GGUF file begins at byte {padded}: parts joined byte by byte")
     else:
         header.add(

@@ -324,7 +324,8 @@ def _version_sentence(version: int) -> str:
 def _count(walk: _Walk, what: str, smallest_bytes: int, most: int) -> int:
     count = walk.u64()
     room = (walk.size - walk.at) // smallest_bytes
-    if count > room:
+    # A small count that does not fit belongs to a file that was cut; reading on tells where.
+    if count > max(room, most):
         raise _StopError(
             "count-impossible",
             f"the header announces {count} {what}, the {walk.size} bytes of the file can hold {room} at most",
