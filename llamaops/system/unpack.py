@@ -6,6 +6,7 @@ import os
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, NamedTuple
@@ -54,7 +55,7 @@ def unpack(archive: str, artefact: Artefact, folder: str, progress: Callable[[in
             if entry.same_as is not None:
                 seen.setdefault(entry.same_as, path)
             progress(written)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
         raise _wrong(artefact, str(error)) from error
     if not os.path.isfile(os.path.join(folder, artefact.main)):
         raise _wrong(artefact, f"{artefact.main} is not in it")
