@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from llamaops import __version__
 
@@ -58,7 +58,7 @@ class ModuleLike:
     """What a command module offers."""
 
     @staticmethod
-    def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    def add_parser(subparsers: argparse._SubParsersAction[Any]) -> None:
         """Declare the command and its options."""
 
     @staticmethod

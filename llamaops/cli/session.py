@@ -34,6 +34,7 @@ def perform(
     operation: Callable[[Session, Machine], str | None],
     *,
     key_files: Iterable[str] = (),
+    private: Iterable[str] = (),
 ) -> int:
     """Run an operation in a session of its own, write its record, print it, and return the exit status.
 

@@ -8,7 +8,7 @@ from llamaops.schema.fact import Fact
 from llamaops.schema.shape import Shape
 
 
-class HealthAnswer(Shape, frozen=True, kw_only=True):
+class HealthPoll(Shape, frozen=True, kw_only=True):
     """One answer (or failure) of /health while waiting; equal neighbours are counted together."""
 
     answer: str
@@ -30,7 +30,7 @@ class LifecycleFacts(Shape, frozen=True, kw_only=True):
     """Who held the port before the start; the empty text when nobody did."""
     pid: Fact[int]
     """The process we started."""
-    health: tuple[HealthAnswer, ...]
+    health: tuple[HealthPoll, ...]
     """What /health answered on the way."""
     ready_s: Fact[float]
     """Seconds from the start of the process until it was ready."""

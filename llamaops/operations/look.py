@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from llamaops.facts.accelerator import collect_accelerators
 from llamaops.facts.asked import AskedFacts
@@ -11,6 +13,7 @@ from llamaops.facts.gguf_file import GgufFacts, collect_gguf
 from llamaops.facts.host import collect_host
 from llamaops.operations.session import Session
 from llamaops.operations.side_by_side import side_by_side
+from llamaops.schema.fact import Fact, Known, known, not_attempted
 from llamaops.system.machine import Machine
 
 
@@ -30,15 +33,14 @@ def look(
 
     Returns the facts of each program by role; the run's own program is added by the caller.
     """
-    tasks = {
+    tasks: dict[str, Callable[[], Any]] = {
         "host": lambda: collect_host(machine, model_path=asked.model_path),
         "accelerators": lambda: collect_accelerators(machine),
     }
     if asked.model_path is not None:
-        path = asked.model_path
-        tasks["model"] = lambda: collect_gguf(machine, path)
+        tasks["model"] = partial(collect_gguf, machine, asked.model_path)
     for role, program in programs.items():
-        tasks[role] = lambda program=program, role=role: collect_binary(machine, program, role)
+        tasks[role] = partial(collect_binary, machine, program, role)
     with session.step("look", "look at host, accelerators, model and programs"):
         seen = side_by_side(tasks)
     session.add("host", seen["host"])
@@ -49,10 +51,11 @@ def look(
     return {role: seen[role] for role in programs}
 
 
-def has_template(model: GgufFacts | None) -> bool | None:
-    """Say whether the model's header has a chat template; None when the header could not be read."""
-    from llamaops.schema.fact import Known
-
-    if model is None or not isinstance(model.chat_template, Known):
-        return None
-    return model.chat_template.value.present
+def template_fact(model: GgufFacts | None) -> Fact[bool]:
+    """Say whether the model's header has a chat template."""
+    if model is None:
+        return not_attempted("the model was not inspected")
+    template = model.chat_template
+    if isinstance(template, Known):
+        return known(True, template.source)  # noqa: FBT003 - a fact's value
+    return known(False, template.source) if template.why == "absent" else template  # noqa: FBT003

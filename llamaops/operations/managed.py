@@ -8,12 +8,12 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from llamaops.facts.lifecycle import HealthAnswer, LifecycleFacts
+from llamaops.facts.lifecycle import HealthPoll, LifecycleFacts
 from llamaops.facts.load_log import LoadFacts, LoadLogReader
 from llamaops.schema.fact import Fact, Known, Source, Unknown, known, not_attempted
 from llamaops.system.http import HttpClient, HttpFailure
-from llamaops.system.origin import Origin
 from llamaops.system.machine import Machine
+from llamaops.system.origin import Origin
 from llamaops.system.process import NotStarted, describe
 from llamaops.system.server_process import ServerProcess, StopReport
 from llamaops.system.sockets import holder_of
@@ -46,7 +46,7 @@ class Managed:
         self.origin = Origin.parse(f"http://{_in_url(launch.host)}:{launch.port}")
         self.client = HttpClient(self.origin, api_key=api_key, keep=machine.keep, clock=machine.clock)
         self._machine = machine
-        self._health: list[HealthAnswer] = []
+        self._health: list[HealthPoll] = []
         self._started = 0.0
         self._listening_at: float | None = None
         self._ready_at: float | None = None
@@ -166,7 +166,7 @@ class Managed:
             last = self._health[-1]
             self._health[-1] = msgspec.structs.replace(last, count=last.count + 1, last_s=now)
         else:
-            self._health.append(HealthAnswer(answer=answer, count=1, first_s=now, last_s=now))
+            self._health.append(HealthPoll(answer=answer, count=1, first_s=now, last_s=now))
 
     def _ready_s(self, source: Source) -> Fact[float]:
         if self._ready_at is not None:

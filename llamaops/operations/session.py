@@ -6,7 +6,7 @@ import contextlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 Observer = Callable[[Event], None]
+G = TypeVar("G")
 
 
 class StepHandle:
@@ -139,6 +140,11 @@ class Session:
         self.groups[type(group)] = group
         self._journal.append("facts", group, name=name)
 
+    def group(self, kind: type[G]) -> G | None:
+        """Return a collected fact group by its type."""
+        found = self.groups.get(kind)
+        return found if isinstance(found, kind) else None
+
     def judge(self, *areas: str) -> None:
         """Run the checks of some areas whose inputs were collected, and derive the boundaries anew."""
         for check in all_checks(areas):
@@ -232,8 +238,3 @@ class Session:
 
 def _tool() -> Tool:
     return Tool(name="llamaops", version=__version__, python=platform.python_version())
-
-
-def plain(value: object) -> Any:
-    """Return a published value as plain data, as it stands in a record."""
-    return msgspec.to_builtins(value)

@@ -11,7 +11,6 @@ from llamaops.schema.removal import Removal
 from llamaops.schema.shape import Shape
 from llamaops.schema.step import StepResult
 
-RECORD_SCHEMA = "llamaops.record"
 RECORD_VERSION = 1
 
 Outcome = Literal["passed", "failed", "incomplete", "stopped"]
@@ -36,7 +35,7 @@ class Record(Shape, Generic[F], frozen=True, kw_only=True):
     a run writes, so that a command need not import the fact groups that it does not use.
     """
 
-    schema: Literal["llamaops.record"] = RECORD_SCHEMA
+    schema: Literal["llamaops.record"] = "llamaops.record"
     """What this document is."""
     schema_version: int = RECORD_VERSION
     """Changes when a reader of the old version would misread the file."""

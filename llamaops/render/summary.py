@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from llamaops.record.redact import Redacted
+from llamaops.render.highlights import highlights
 from llamaops.render.inert import one_line
 from llamaops.render.view import STATE_WORDS, View, view
 from llamaops.schema.finding import Finding
@@ -42,6 +43,8 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
         f"(strongest boundary reached: {record.strongest or 'none'})",
         f"bold {STYLES[record.outcome]}",
     )
+    for label, text in highlights(record.facts):
+        yield Line(f"  {label:<19} {text}")
     for boundary in record.boundaries:
         word = STATE_WORDS[boundary.state]
         yield Line(
@@ -51,6 +54,8 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
         if finding.status != "passed":
             yield from _finding(finding)
     passed = sum(f.status == "passed" for f in record.findings)
+    gaps = len(record.gaps) + sum(b.state == "not_tested" for b in record.boundaries)
+    yield Line(f"{gaps} things this record does not show (see `record show`)", "dim")
     yield Line(f"{passed} of {len(record.findings)} checks passed; {one_line(record.ended, 200)}")
     if folder is not None:
         yield Line(f"record: {folder}")

@@ -21,7 +21,7 @@ LADDER: tuple[BoundaryName, ...] = get_args(BoundaryName)
 MEANING: dict[BoundaryName, str] = {
     "host": "memory, processor, accelerator and limits were read",
     "binary": "the binary ran, named its build, and its own --help has every flag that we pass",
-    "model_file": "every shard is there, whole, readable, and of a type that this build knows",
+    "model_file": "every shard is there, whole and readable, and holds a model",
     "model_load": "the load log says loaded, and the buffers lie on the devices asked for",
     "generated_output": "a bounded prompt gave usable text through the path the workload uses",
     "api_response": "our own server, on the address asked for, answered a representative request",

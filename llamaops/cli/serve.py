@@ -1,0 +1,82 @@
+"""`llamaops serve`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from llamaops.cli import options
+
+if TYPE_CHECKING:
+    from llamaops.operations.session import Finished, Session
+    from llamaops.system.machine import Machine
+
+SETTINGS = (
+    "model", "bin_dir", "host", "port", "ctx_size", "parallel", "kv_unified", "batch_size", "ubatch_size",
+    "n_gpu_layers", "expect_device", "flash_attn", "cache_type_k", "cache_type_v", "threads",
+    "api_key_file", "max_tokens", "ready_timeout",
+)  # fmt: skip
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="start a managed llama-server, verify it, and keep serving",
+        description="Start llama-server on loopback in its own process group, wait until it is ready, and, with "
+        "--verify, believe it only after representative requests. Ctrl-C stops it and all it started.",
+        usage="llamaops serve [options] [-- any llama-server flag ...]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--verify", action="store_true", help="verify it before it is believed")
+    parser.add_argument("--once", action="store_true", help="stop after the verification")
+    parser.add_argument(
+        "--expose", action="store_true", help="allow --host beyond loopback; needs an API key"
+    )
+    options.add_settings(parser, SETTINGS)
+    options.add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve."""
+    import os
+
+    from llamaops.cli import output
+    from llamaops.cli.keys import read_key
+    from llamaops.cli.offer import offer_embedded
+    from llamaops.cli.session import perform, resolve
+    from llamaops.operations.choose import choose_program, with_choices
+    from llamaops.operations.serve import ServeRequest, check_exposure, serve
+    from llamaops.operations.smoke import model_or_refuse
+    from llamaops.system.machine import Machine
+
+    settings, facts = resolve(args, SETTINGS)
+    api_key = read_key(settings.api_key_file, os.environ)
+    check_exposure(settings, exposed=args.expose, has_key=api_key is not None)
+    with Machine() as looking:
+        offer_embedded(settings, looking, args)
+        program = choose_program("llama-server", settings, looking)
+        model = model_or_refuse(settings, looking)
+    request = ServeRequest(
+        settings=settings,
+        program=program,
+        model=model,
+        verify=args.verify,
+        once=args.once,
+        api_key=api_key,
+        extra=tuple(args.extra),
+        exposed=args.expose,
+    )
+
+    def serving(finished: Finished, url: str) -> None:
+        if args.format == "text":
+            output.show_finished(finished, args)
+            output.write(f"serving on {url}\n")
+
+    def operation(session: Session, machine: Machine) -> str:
+        return serve(session, machine, request, on_verified=serving)
+
+    facts = with_choices(facts, model=model, bin_dir=program)
+    return perform(
+        args, settings, facts, operation, key_files=[settings.api_key_file] if settings.api_key_file else []
+    )

@@ -1,0 +1,49 @@
+"""`llamaops verify URL`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from llamaops.cli import options
+
+if TYPE_CHECKING:
+    from llamaops.operations.session import Session
+    from llamaops.system.machine import Machine
+
+SETTINGS = ("api_key_file", "max_tokens")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "verify",
+        help="verify a server that already runs",
+        description="Ask a running llama-server representative requests and judge its answers. Nothing is "
+        "started, stopped or changed; the API key comes from LLAMAOPS_API_KEY or --api-key-file.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("url", metavar="URL", help="such as http://127.0.0.1:8080")
+    options.add_settings(parser, SETTINGS)
+    options.add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify a server."""
+    import os
+
+    from llamaops.cli.keys import read_key
+    from llamaops.cli.session import perform, resolve
+    from llamaops.operations.verify_server import verify_server
+    from llamaops.system.origin import Origin
+
+    settings, facts = resolve(args, SETTINGS)
+    api_key = read_key(settings.api_key_file, os.environ)
+    Origin.parse(args.url)
+
+    def operation(session: Session, machine: Machine) -> str:
+        return verify_server(session, machine, args.url, settings, api_key)
+
+    return perform(
+        args, settings, facts, operation, key_files=[settings.api_key_file] if settings.api_key_file else []
+    )

@@ -1,0 +1,224 @@
+"""Serve: start a managed llama-server, verify that it really serves, keep serving, and stop all of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+import msgspec
+
+from llamaops.errors import Interrupted, UsageError
+from llamaops.facts.asked import AskedFacts
+from llamaops.facts.gguf_file import GgufFacts
+from llamaops.facts.sockets import SocketFacts, collect_sockets
+from llamaops.launch.argv import server_argv
+from llamaops.launch.settings import LOOPBACK
+from llamaops.operations.choose import NO_PROGRAM_HINT, Choice
+from llamaops.operations.launching import add_launch, capabilities_of, engine_settings, pick_port, plan_of
+from llamaops.operations.look import look
+from llamaops.operations.managed import Launch, Managed
+from llamaops.operations.session import Finished, Session
+from llamaops.operations.settings import Settings
+from llamaops.probes.server import collect_server
+from llamaops.schema.boundary import BoundaryName
+from llamaops.schema.fact import Known
+from llamaops.system.machine import Machine
+
+LOADED: tuple[BoundaryName, ...] = ("host", "binary", "model_file", "model_load")
+VERIFIED: tuple[BoundaryName, ...] = (*LOADED, "generated_output", "api_response")
+NOT_COVERED = (
+    "one request at a time: slots, batching and a shared KV cache under load were not tried",
+    "chat completions, plain and streamed; other endpoints were not asked to generate",
+)
+
+
+class ServeRequest(msgspec.Struct, frozen=True):
+    """What to serve and how far to go."""
+
+    settings: Settings
+    program: Choice | None
+    model: Choice
+    verify: bool
+    once: bool
+    api_key: str | None
+    extra: tuple[str, ...]
+    exposed: bool
+
+
+def check_exposure(settings: Settings, *, exposed: bool, has_key: bool) -> None:
+    """Refuse an address beyond loopback that was not decided.
+
+    Raises: UsageError.
+    """
+    if settings.host in LOOPBACK or settings.host.startswith("127."):
+        return
+    if not exposed:
+        raise UsageError(
+            f"--host {settings.host} would serve beyond this machine",
+            hint="use 127.0.0.1, or decide it with --expose and a key (LLAMAOPS_API_KEY or --api-key-file)",
+        )
+    if not has_key:
+        raise UsageError(
+            f"--expose for {settings.host} needs an API key",
+            hint="set LLAMAOPS_API_KEY or give --api-key-file; a key does not replace TLS or a firewall",
+        )
+
+
+def serve(
+    session: Session,
+    machine: Machine,
+    request: ServeRequest,
+    *,
+    on_verified: Callable[[Finished, str], None],
+) -> str:
+    """Start, verify where asked, keep serving until stopped, and return how it ended.
+
+    Args:
+        session: The run.
+        machine: The machine.
+        request: What to serve.
+        on_verified: Called with the record so far and the URL once the server keeps serving.
+
+    Raises: UsageError before anything starts; Interrupted when asked to stop, after stopping the server.
+    """
+    settings = request.settings
+    session.begin(VERIFIED if request.verify else LOADED, NOT_COVERED if request.verify else ())
+    if request.program is None:
+        raise UsageError("llama-server was not found", hint=NO_PROGRAM_HINT)
+    port = settings.port or pick_port(settings.host)
+    alias = f"llamaops-{secrets.token_hex(6)}"
+    asked = AskedFacts(
+        via="server",
+        model_path=request.model.path,
+        binary_path=request.program.path,
+        alias=alias,
+        host=settings.host,
+        port=port,
+        ctx_size=settings.ctx_size,
+        parallel=settings.parallel,
+        kv_unified=settings.kv_unified,
+        n_gpu_layers=settings.n_gpu_layers,
+        expect_device=settings.expect_device,
+        max_tokens=settings.max_tokens,
+        api_key=request.api_key is not None,
+        slots=True,
+    )
+    binary = look(session, machine, asked, {"llama-server": request.program.path})["llama-server"]
+    session.add("binary", binary)
+    session.judge("host", "accelerator", "model", "binary")
+    if session.failed("binary", "model_file"):
+        return "nothing was started: the program or the model file failed its checks"
+    capabilities = capabilities_of(binary)
+    wanted = msgspec.structs.replace(
+        engine_settings(settings, request.model.path, port, request.extra),
+        alias=alias,
+        exposed=request.exposed,
+    )
+    command = server_argv(request.program.path, wanted, capabilities)
+    made = command.settings
+    session.add(
+        "asked",
+        msgspec.structs.replace(
+            asked,
+            ctx_size=made.ctx_size,
+            parallel=made.parallel,
+            kv_unified=made.kv_unified,
+            n_gpu_layers=made.n_gpu_layers,
+            metrics=made.metrics is True,
+            slots=made.slots is not False,
+            embeddings=made.embeddings,
+        ),
+    )
+    plan = plan_of(command, capabilities, _trained_context(session))
+    add_launch(session, command, capabilities, machine, plan)
+    session.note(f"plan: {plan.text}")
+    if session.failed("binary"):
+        return "nothing was started: this build lacks what the command line needs"
+    environment = machine.child_environment()
+    if request.api_key is not None and settings.api_key_file is None:
+        # By the child's own environment, where only our user and root can read it; never by argv.
+        environment["LLAMA_API_KEY"] = request.api_key
+    launch = Launch(
+        argv=command.argv,
+        env=environment,
+        host=settings.host,
+        port=port,
+        ready_timeout_s=settings.ready_timeout,
+    )
+    with Managed(machine, launch, request.api_key) as server:
+        return _Serving(session, machine, request, server).run(on_verified)
+
+
+class _Serving:
+    """One server from its start to its end."""
+
+    def __init__(self, session: Session, machine: Machine, request: ServeRequest, server: Managed) -> None:
+        self._session = session
+        self._machine = machine
+        self._request = request
+        self._server = server
+
+    def run(self, on_verified: Callable[[Finished, str], None]) -> str:
+        """Start, verify, serve, stop; whatever way it ends, the record says how."""
+        try:
+            if not self._start():
+                return self._stopped("the server did not come up")
+            if self._request.verify:
+                self._verify()
+            good = not self._session.failed(*VERIFIED)
+            if self._request.once or not good:
+                return self._stopped(
+                    "verified once, as asked" if good else "stopped: it failed its verification"
+                )
+            self._session.note(f"serving on {self._server.origin.url}; stop with Ctrl-C")
+            on_verified(self._session.finish("still serving"), self._server.origin.url)
+            while self._server.process.poll() is None:
+                self._server.process.wait_change(1.0)
+            return self._stopped("the server ended by itself while serving")
+        except Interrupted:
+            self._stopped("interrupted")
+            raise
+
+    def _start(self) -> bool:
+        with self._session.step("start-server", " ".join(self._server.launch.argv)) as step:
+            ready = self._server.start() and self._server.wait_ready()
+            if not ready:
+                timed_out = self._server.process.pid is not None and self._server.process.poll() is None
+                step.end = "stopped_at_bound" if timed_out else "failed"
+        self._session.add("lifecycle", self._server.facts())
+        self._session.add("load", self._server.load_facts())
+        if ready:
+            self._session.judge("lifecycle", "load")
+        return ready
+
+    def _verify(self) -> None:
+        asked = self._session.group(AskedFacts)
+        with self._session.step("verify", f"ask {self._server.origin.url} representative requests"):
+            self._session.add("sockets", self._sockets())
+            answers = collect_server(
+                self._server.client, asked or AskedFacts(), max_tokens=self._request.settings.max_tokens
+            )
+            self._session.add("server", answers)
+        self._session.add("lifecycle", self._server.facts())
+        self._session.add("load", self._server.load_facts())
+        self._session.judge("lifecycle", "load", "server")
+
+    def _sockets(self) -> SocketFacts:
+        launch = self._server.launch
+        return collect_sockets(self._server.process.pid or 0, host=launch.host, port=launch.port)
+
+    def _stopped(self, ended: str) -> str:
+        with self._session.step("stop-server", "stop the server and whatever descends from it"):
+            report = self._server.stop()
+        self._session.add("lifecycle", self._server.facts())
+        self._session.add("load", self._server.load_facts())
+        self._session.judge("lifecycle", "load")
+        left = f", {len(report.left)} descendants killed" if report.left else ", nothing left"
+        return f"{ended}; server stopped ({report.how.replace('_', ' ')}{left})"
+
+
+def _trained_context(session: Session) -> int | None:
+    model = session.group(GgufFacts)
+    if model is None or not isinstance(model.context_length_tokens, Known):
+        return None
+    return model.context_length_tokens.value

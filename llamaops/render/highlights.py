@@ -1,0 +1,117 @@
+"""The few facts that the short summary shows: one table, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from llamaops.render.inert import one_line
+from llamaops.render.view import shown
+
+Format = Callable[[Any], str]
+
+
+def _bytes(value: Any) -> str:  # noqa: ANN401 - plain data of a record
+    return f"{value / 2**20:,.1f} MiB ({value:,} bytes)"
+
+
+def _types(value: Any) -> str:  # noqa: ANN401
+    parts = [f"{item['type']} {100 * item['share']:.1f} %" for item in value if item.get("share") is not None]
+    return ", ".join(parts[:6]) or shown([item["type"] for item in value])
+
+
+def _present(value: Any) -> str:  # noqa: ANN401
+    return f"present, {value['bytes']:,} bytes, sha256 {value['sha256'][:12]}…"
+
+
+def _parts(value: Any) -> str:  # noqa: ANN401
+    return f"{len(value)}"
+
+
+def _text(value: Any) -> str:  # noqa: ANN401
+    return f"“{one_line(str(value).strip(), 160)}”"
+
+
+def _rate(value: Any) -> str:  # noqa: ANN401
+    return f"{value:,.1f} tokens/s"
+
+
+def _seconds(value: Any) -> str:  # noqa: ANN401
+    return f"{1000 * value:,.0f} ms" if value < 1 else f"{value:,.2f} s"
+
+
+def _devices(value: Any) -> str:  # noqa: ANN401
+    return ", ".join(f"{item['name']} ({item['description']})" for item in value) or "none but the CPU"
+
+
+def _buffers(value: Any) -> str:  # noqa: ANN401
+    return ", ".join(f"{item['name']} {item['bytes'] / 2**20:,.2f} MiB" for item in value if item["bytes"])
+
+
+# Label, path below the facts, format. A row whose fact is not known is left out: the summary shows
+# what was seen, and the findings and gaps say what was not.
+ROWS: tuple[tuple[str, str, Format], ...] = (
+    ("system", "host.os.name", shown),
+    ("processor", "host.cpu.model", shown),
+    ("usable CPUs", "host.cpu.effective_cpus", shown),
+    ("usable memory", "host.memory.effective_available_bytes", _bytes),
+    ("memory bound by", "host.memory.bound_by", shown),
+    ("model file", "model.path", shown),
+    ("name", "model.name", shown),
+    ("architecture", "model.architecture", shown),
+    ("parameters", "model.parameter_count", shown),
+    ("tensor data", "model.tensor_bytes", _bytes),
+    ("types by bytes", "model.tensor_types", _types),
+    ("bits per weight", "model.bits_per_weight", shown),
+    ("trained context", "model.context_length_tokens", shown),
+    ("layers", "model.block_count", shown),
+    ("heads / KV heads", "model.head_count", shown),
+    ("KV heads", "model.head_count_kv", shown),
+    ("vocabulary", "model.vocabulary_size", shown),
+    ("tokenizer", "model.tokenizer_model", shown),
+    ("chat template", "model.chat_template", _present),
+    ("shards", "model.shards", _parts),
+    ("program", "binary.path", shown),
+    ("build", "binary.version.text", shown),
+    ("devices listed", "binary.devices", _devices),
+    ("weights lie in", "load.weight_buffers", _buffers),
+    ("path", "generation.chosen_via", shown),
+    ("raw text", "generation.raw.text", _text),
+    ("raw tokens", "generation.raw.generated_tokens", shown),
+    ("prompt processing", "generation.raw.prompt_processing_per_s", _rate),
+    ("token generation", "generation.raw.token_generation_per_s", _rate),
+    ("chat text", "generation.chat.text", _text),
+    ("ready after", "lifecycle.ready_s", _seconds),
+    ("known ready after", "lifecycle.ready_lag_s", lambda value: f"{_seconds(value)} (since the log's listening line)"),
+    ("server's build", "server.props.build_info", shown),
+    ("answer", "server.chat.text", _text),
+    ("time to first token", "server.chat_stream.first_token_s", _seconds),
+    ("inter-token latency", "server.chat_stream.inter_piece_median_s", lambda value: f"{_seconds(value)} (median between chunks)"),
+)  # fmt: skip
+
+
+def highlights(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (label, text) for each row of the table whose fact is known, then one per program found."""
+    for label, path, form in ROWS:
+        value = lookup(facts, path)
+        if value not in (None, "", [], ()):
+            yield label, one_line(form(value), 220)
+    for program in lookup(facts, "binaries.found") or []:
+        build = lookup(program, "version.text") or "build unknown"
+        devices = lookup(program, "devices")
+        listed = f"; devices: {_devices(devices)}" if devices is not None else ""
+        yield program["role"], one_line(f"{program['path']} ({build}{listed})", 220)
+
+
+def lookup(value: Any, path: str) -> Any:  # noqa: ANN401 - plain data of a record
+    """Return what lies at a dotted path, known facts opened on the way; None when it is not known."""
+    for name in path.split("."):
+        value = _opened(value)
+        value = value.get(name) if isinstance(value, dict) else None
+    return _opened(value)
+
+
+def _opened(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, dict) and value.get("state") == "known":
+        return value["value"]
+    return None if isinstance(value, dict) and value.get("state") == "unknown" else value
