@@ -31,6 +31,10 @@ class AskedFacts(Shape, frozen=True, kw_only=True):
     """Whether a KV cache shared by all slots was asked for."""
     n_gpu_layers: str | None = None
     """As given: a number, `auto` or `all`."""
+    threads: int | None = None
+    """Threads asked for with --threads."""
+    mlock: bool = False
+    """Whether the model is to be locked in memory (--mlock, or a load mode with mlock)."""
     expect_device: str | None = None
     """Device that has to hold weights, such as `Vulkan0` or `CUDA`; a prefix of the device name."""
     max_tokens: int | None = None
