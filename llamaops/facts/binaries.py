@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from llamaops.facts.binary_libraries import backends_of, collect_libraries, collect_missing
 from llamaops.facts.binary_probe import Answer, ask, confirm_flags, read_devices, read_help, read_version
-from llamaops.facts.binary_types import BinariesFacts, BinaryFacts
+from llamaops.facts.binary_types import BinariesFacts, BinaryFacts, Inherited
 from llamaops.facts.capabilities import Capabilities
 from llamaops.facts.device_list import Device
 from llamaops.facts.digests import Digests
@@ -61,8 +61,7 @@ def collect_binaries(system: System, *, bin_dir: str | None, extra: Sequence[str
         found=Known(value=tuple(found), source=source),
         searched=tuple(searched),
         not_run=tuple(run.not_run),
-        engine_variables=engine_variables(system.environ),
-        config_files=_config_files(system),
+        inherited=run.inherited,
         digest_elapsed_s=round(run.digests.elapsed_s, 4),
     )
 
@@ -73,14 +72,17 @@ def collect_binary(system: System, path: str, role: str) -> BinaryFacts:
     return _Run(system).collect([candidate])[0]
 
 
-def _config_files(system: System) -> tuple[str, ...]:
-    """Return the llama.cpp configuration files that exist."""
+def _inherited(system: System) -> Inherited:
+    """Look for variables and configuration files that engines read."""
     home = system.environ.get("HOME", "")
     user = system.environ.get("XDG_CONFIG_HOME") or (os.path.join(home, ".config") if home else "")
     names = ["/etc/llama.cpp/config.ini"]
     if user:
         names.append(os.path.join(user, "llama.cpp/config.ini"))
-    return tuple(name for name in names if isinstance(file_size(system, name), Known))
+    return Inherited(
+        variables=engine_variables(system.environ),
+        config_files=tuple(name for name in names if isinstance(file_size(system, name), Known)),
+    )
 
 
 class _Program:
@@ -112,6 +114,7 @@ class _Run:
         self._loader = Loader(system)
         self._turns = threading.BoundedSemaphore(MAX_CHILDREN)
         self.digests = Digests(system)
+        self.inherited = _inherited(system)
         self.not_run: list[str] = []
 
     def collect(self, candidates: Sequence[Candidate]) -> list[BinaryFacts]:
@@ -208,6 +211,7 @@ class _Run:
             version=version,
             capabilities=capabilities,
             devices=self._devices(item, capabilities),
+            inherited=self.inherited,
         )
 
     def _devices(self, item: _Program, capabilities: Fact[Capabilities]) -> Fact[tuple[Device, ...]]:

@@ -12,13 +12,14 @@ from llamaops.errors import ParseError
 from llamaops.facts.binary_types import Probe
 from llamaops.facts.capabilities import Capabilities, parse_help
 from llamaops.facts.device_list import Device, parse_devices
+from llamaops.facts.elf import MAGIC, parse_elf
 from llamaops.facts.run_failure import RunFailure, classify
 from llamaops.facts.version_text import VersionFacts, parse_version, unknown_version
 from llamaops.schema.bounds import MIB, Bounds
 from llamaops.schema.evidence import EvidenceKind
 from llamaops.schema.fact import Fact, Known, Source, Unknown, Why
 from llamaops.system.ports import System
-from llamaops.system.process import Completed, Exited, describe
+from llamaops.system.process import Completed, Exited, NotStarted, describe
 from llamaops.system.watch import Program
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ PROBE_BOUNDS = Bounds(wall_s=10.0, grace_s=0.5, keep_bytes=512 * 1024, total_byt
 _WHY: dict[str, Why] = {
     "timed_out": "timed_out",
     "not_found": "absent",
+    "bad_interpreter": "absent",
     "not_executable": "refused",
     "wrong_architecture": "unsupported",
 }
@@ -60,6 +62,9 @@ def ask(system: System, path: str, *arguments: str, watched: bool = False) -> An
     if completed.stderr.total_bytes:
         kept["stderr"] = system.keep(completed.stderr.evidence("stderr", label))
     ids = tuple(kept.values())
+    failure = classify(completed, evidence=ids)
+    if failure is not None and failure.kind == "not_found" and isinstance(completed.end, NotStarted):
+        failure = _without_interpreter(system, path, failure)
     return Answer(
         completed=completed,
         probe=Probe(
@@ -68,11 +73,24 @@ def ask(system: System, path: str, *arguments: str, watched: bool = False) -> An
             elapsed_s=round(completed.elapsed_s, 4),
             evidence=ids,
         ),
-        failure=classify(completed, evidence=ids),
+        failure=failure,
         stdout=Source(kind="command", name=label, evidence=kept.get("stdout")),
         stderr=Source(kind="command", name=label, evidence=kept.get("stderr")),
         seen=seen,
     )
+
+
+def _without_interpreter(system: System, path: str, failure: RunFailure) -> RunFailure:
+    """Tell a file that is not there from one whose interpreter or loader is not: the kernel does not."""
+    try:
+        with system.open_regular(path) as file:
+            first = file.read_at(0, 256)
+            loader = parse_elf(file.read_at).interpreter if first[:4] == MAGIC else None
+    except (OSError, ParseError):
+        return failure
+    name = first[2:].split(b"\n", 1)[0].decode("utf-8", "replace").strip() if first[:2] == b"#!" else loader
+    detail = f"{path} is there, but {name or 'its interpreter'}, which it starts with, is not"
+    return msgspec.structs.replace(failure, kind="bad_interpreter", what=name, detail=detail)
 
 
 def _gap(answer: Answer, source: Source) -> Unknown | None:

@@ -14,6 +14,15 @@ from llamaops.schema.fact import Fact
 from llamaops.schema.shape import Shape
 
 
+class Inherited(Shape, frozen=True, kw_only=True):
+    """What would change an engine without anybody having asked for it on a command line."""
+
+    variables: tuple[str, ...]
+    """Names of inherited variables that engines read; our children do not get them."""
+    config_files: tuple[str, ...]
+    """llama.cpp configuration files that exist; one below /etc cannot be kept from a child."""
+
+
 class Probe(Shape, frozen=True, kw_only=True):
     """One time that a program was run to learn about it."""
 
@@ -70,6 +79,8 @@ class BinaryFacts(Shape, frozen=True, kw_only=True):
     """The options of its own help text."""
     devices: Fact[tuple[Device, ...]]
     """The devices it lists; empty when it says that there is none."""
+    inherited: Inherited
+    """Variables and files that would change it."""
 
 
 class BinariesFacts(Shape, frozen=True, kw_only=True):
@@ -81,9 +92,7 @@ class BinariesFacts(Shape, frozen=True, kw_only=True):
     """Folders that were looked into."""
     not_run: tuple[str, ...] = ()
     """Files with an ambiguous name (server, main) that were left alone: they do not speak of llama.cpp."""
-    engine_variables: tuple[str, ...] = ()
-    """Names of inherited variables that would change an engine; our children do not get them."""
-    config_files: tuple[str, ...] = ()
-    """llama.cpp configuration files that exist; the one below /etc cannot be kept from a child."""
+    inherited: Inherited
+    """Variables and files that would change any of them."""
     digest_elapsed_s: float | None = None
     """Seconds that the digests of programs and libraries took, all together."""

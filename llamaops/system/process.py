@@ -180,6 +180,7 @@ def start(
     *,
     env: Mapping[str, str],
     cwd: str | None = None,
+    pipe_bytes: int = -1,
 ) -> tuple[subprocess.Popen[bytes], str] | NotStarted:
     """Start a child in its own session with piped output; return it and its mark.
 
@@ -196,6 +197,7 @@ def start(
             cwd=cwd,
             start_new_session=True,
             close_fds=True,
+            pipesize=pipe_bytes,
         )
     except (OSError, ValueError) as error:
         number = error.errno if isinstance(error, OSError) else None
@@ -232,6 +234,7 @@ def run(
     cwd: str | None = None,
     on_stdout: Callable[[bytes], None] | None = None,
     on_started: Callable[[subprocess.Popen[bytes]], None] | None = None,
+    pipe_bytes: int = -1,
 ) -> Completed:
     """Run a child to its end or to a bound, and return how it ended and what it said.
 
@@ -242,12 +245,13 @@ def run(
         cwd: Its working directory.
         on_stdout: Called with each chunk of standard output as it arrives.
         on_started: Called once before its output is read; the time it takes counts.
+        pipe_bytes: Size of each pipe, so that a child waits before it has said more; -1 is the system's.
 
     Units: seconds and bytes. Raises: nothing for a state of the machine.
     """
     began = time.monotonic()
     stdout, stderr = Stream(bounds.keep_bytes), Stream(bounds.keep_bytes)
-    started = start(argv, env=env, cwd=cwd)
+    started = start(argv, env=env, cwd=cwd, pipe_bytes=pipe_bytes)
     if isinstance(started, NotStarted):
         return Completed(tuple(argv), started, stdout, stderr, time.monotonic() - began)
     process, mark = started

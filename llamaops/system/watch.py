@@ -58,7 +58,13 @@ def watch(argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str]) -> Wat
         for program in _look(child, time.monotonic() + min(LOOK_S, bounds.wall_s)):
             seen[program.pid] = program
 
-    completed = process.run(argv, bounds=bounds, env=env, on_started=look if _can_look() else None)
+    if not _can_look():
+        return Watched(process.run(argv, bounds=bounds, env=env))
+    # Small from the start: a child may have said all before a pipe could be made smaller.
+    completed = process.run(argv, bounds=bounds, env=env, on_started=look, pipe_bytes=PAGE_BYTES)
+    if isinstance(completed.end, process.NotStarted):
+        # The program, or a kernel that does not let pipes be resized: only the second tells.
+        completed = process.run(argv, bounds=bounds, env=env)
     return Watched(completed, tuple(seen[pid] for pid in sorted(seen)))
 
 
@@ -71,10 +77,6 @@ def _look(child: subprocess.Popen[bytes], until: float) -> list[Program]:
     import fcntl
 
     pipes = [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe is not None]
-    capacities = []
-    for pipe in pipes:
-        with contextlib.suppress(OSError):
-            capacities.append(fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PAGE_BYTES))
     glimpsed: list[Program] = []
     try:
         while time.monotonic() < until and child.poll() is None:
