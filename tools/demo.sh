@@ -24,7 +24,7 @@ step smoke --max-tokens 64
 step serve --verify --once
 
 printf '\nThe records of these runs, newest first:\n'
-"$llamaops" record list
+"$llamaops" record list || failed="$failed llamaops record list;"
 printf '\nRead one with `%s record show ID`: what was reached first, then what was found, and how it is known.\n' "$llamaops"
 printf 'Each is a folder with record.json (for programs) and record.md (for a ticket).\n'
 if [ -n "$failed" ]; then

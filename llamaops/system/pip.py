@@ -96,8 +96,10 @@ def _watched(folder: str, artefact: Artefact, progress: Progress) -> Iterator[No
     finished = threading.Event()
 
     def report() -> None:
+        done = 0
         while not finished.wait(POLL_S):
-            done = min(used_bytes(folder), artefact.size_bytes)
+            # pip's own copy is removed once it is saved; progress does not go back for that.
+            done = max(done, min(used_bytes(folder), artefact.size_bytes))
             with contextlib.suppress(Exception):  # a broken display must not stop a download
                 progress(f"download {artefact.title}", done, artefact.size_bytes)
 
