@@ -27,6 +27,7 @@ CACHE = fetch.cache_folder(ENVIRON)
 IN_CI = ENVIRON.get("CI", "") not in ("", "0", "false")
 NO_LLVMPIPE = "the engine lists no llvmpipe device: install mesa-vulkan-drivers"
 ENGINE_MARKERS = ("llamacpp", "fullengine", "vulkan")
+ENGINE_FIXTURES = {"embedded_server", "embedded_model", "full_engine", "vulkan"}
 
 _skipped: list[tuple[str, str]] = []
 
@@ -159,7 +160,10 @@ def pytest_runtest_makereport(
 
 
 def _needs_engine(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ENGINE_MARKERS)
+    if "full_engine_server" in getattr(item, "fixturenames", ()):
+        return False  # that build is opted into
+    marked = any(item.get_closest_marker(name) is not None for name in ENGINE_MARKERS)
+    return marked or not ENGINE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
