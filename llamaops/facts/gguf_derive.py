@@ -7,9 +7,10 @@ from typing import Any
 
 from llamaops.facts import gguf_probe
 from llamaops.facts.ggml_types import FILE_TYPES, type_name
-from llamaops.facts.gguf_header import INT64_MAX, Array, Entry, Header, Tensor, Text
+from llamaops.facts.gguf_header import INT64_MAX, Entry, Header, Tensor
 from llamaops.facts.gguf_probe import Part, Probe
 from llamaops.facts.gguf_shapes import MetadataValue, RopeScaling, ShardFacts, SpecialToken, TensorType
+from llamaops.facts.gguf_walk import Array, Text
 from llamaops.schema.fact import Fact, Known, Source, Unknown, Why, known
 
 MOST_METADATA = 256
@@ -98,7 +99,9 @@ class Reading:
         if not isinstance(entry.value, Array):
             return _widen(self.number(key))
         numbers = self.probe.numbers.get(key, ())
-        if len(numbers) != entry.value.count or not all(type(n) is int and 0 <= n <= INT64_MAX for n in numbers):
+        if len(numbers) != entry.value.count or not all(
+            type(n) is int and 0 <= n <= INT64_MAX for n in numbers
+        ):
             return self.unknown(
                 "unparsed", f"{key} is an {entry.type_name} with {entry.value.count} elements"
             )

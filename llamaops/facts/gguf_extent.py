@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from llamaops.facts.gguf_header import INT64_MAX, Header
 
-if TYPE_CHECKING:  # see gguf_header
+if TYPE_CHECKING:  # see gguf_walk
     from llamaops.system.ports import OpenFile
 
 SAMPLE_BYTES = 512

@@ -20,7 +20,7 @@ from llamaops.facts.gguf_shapes import (
 from llamaops.schema.fact import Fact, Source, Unknown, known
 from llamaops.schema.shape import Shape
 
-if TYPE_CHECKING:  # see gguf_header
+if TYPE_CHECKING:  # see gguf_walk
     from llamaops.system.ports import System
 
 

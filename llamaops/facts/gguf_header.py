@@ -1,8 +1,8 @@
 """Read the header of a GGUF file: keys, values and the table of tensors, never tensor data.
 
-Strings of a vocabulary are stepped over by their length; `read_strings` and `read_numbers` fetch the few
-elements that somebody asks for. Whatever the file holds, memory is bounded by the limits below and a
-`Header` comes back, with what is wrong in `problems`.
+Strings of a vocabulary are stepped over by their length; `gguf_walk.read_strings` and `read_numbers`
+fetch the few elements that somebody asks for. Whatever the file holds, memory is bounded by the limits
+here and there, and a `Header` comes back, with what is wrong in `problems`.
 
 Source: the rules are those of llama.cpp's own reader (ggml/src/gguf.cpp): what it refuses is a problem here.
 """
@@ -16,56 +16,23 @@ import msgspec
 
 from llamaops.facts.ggml_types import ARRAY, BLOCKS, REMOVED, SCALARS, STRING, tensor_bytes, type_name
 from llamaops.facts.gguf_shapes import Problem
+from llamaops.facts.gguf_walk import LONGEST, SCALAR_FORMS, Array, StopReadingError, Text, Walk, take_text
 
-if TYPE_CHECKING:  # the ports bring subprocess and more, which a header walk does without
-    from collections.abc import Iterable
-
+if TYPE_CHECKING:  # see gguf_walk
     from llamaops.system.ports import OpenFile
 
-CHUNK_BYTES = 256 * 1024
-MARK_EVERY = 2048
-"""Strings between two remembered places of a long array: `read_strings` starts at the nearest."""
-KEPT_TEXT_BYTES = 1024
-
 # The engine's own limits.
-LONGEST = 2**30
 LONGEST_NAME = 64
 MOST_DIMENSIONS = 4
 INT64_MAX = 2**63 - 1
-UINT64_MAX = 2**64 - 1
 VERSIONS = (2, 3)
 
 # Ours: far above any real model; they bound time and memory on a hostile file.
 MOST_KEYS = 16_384
 MOST_TENSORS = 65_536
-MOST_STRINGS = 2**24
-MOST_KEPT = 8 * 2**20
-LONGEST_KEY = 65_535
-MOST_NUMBERS = 4096
 MOST_PROBLEMS_OF_A_KIND = 3
 
-_U32 = struct.Struct("<I").unpack_from
-_U64 = struct.Struct("<Q").unpack_from
-_COUNTS = struct.Struct("<QQ").unpack_from
 _TENSOR_TAIL = tuple(struct.Struct(f"<{n}QIQ") for n in range(MOST_DIMENSIONS + 1))
-_SCALAR = {number: struct.Struct("<" + code) for number, (_, code, _) in SCALARS.items()}
-
-
-class Text(msgspec.Struct, frozen=True):
-    """A string value: where it lies, and its first `KEPT_TEXT_BYTES` decoded."""
-
-    offset: int
-    length: int
-    text: str
-
-
-class Array(msgspec.Struct, frozen=True):
-    """An array value: where its elements lie; `marks` are offsets of every `MARK_EVERY`th string."""
-
-    element_type: int
-    count: int
-    offset: int
-    marks: tuple[int, ...] = ()
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -136,154 +103,19 @@ class Header(msgspec.Struct):
         return end if end <= INT64_MAX else None
 
 
-class _StopError(Exception):
-    """Reading cannot go on."""
-
-    def __init__(self, slug: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.slug = slug
-
-
-class _Walk:
-    """A place in the file and the bytes around it."""
-
-    __slots__ = ("at", "base", "buffer", "file", "kept_left", "size", "strings_left", "where")
-
-    def __init__(self, file: OpenFile, at: int = 0) -> None:
-        self.file = file
-        self.size = file.size_bytes
-        self.at = at
-        self.base = at
-        self.buffer = b""
-        self.where = "its first bytes"
-        self.strings_left = MOST_STRINGS
-        self.kept_left = MOST_KEPT
-
-    def need(self, length: int) -> int:
-        """Return the index in the buffer of the next `length` bytes, reading on where necessary."""
-        index = self.at - self.base
-        if index + length <= len(self.buffer):
-            return index
-        if self.at + length > self.size:
-            raise _StopError(
-                "header-truncated", f"the file ends after {self.size} bytes, inside {self.where}"
-            )
-        wanted = min(max(length, CHUNK_BYTES), self.size - self.at)
-        self.base = self.at
-        self.buffer = self.file.read_at(self.at, wanted)
-        if len(self.buffer) < wanted:
-            raise _StopError("file-changed", "the file became shorter while it was read")
-        return 0
-
-    def u32(self) -> int:
-        """Take a 32-bit number."""
-        index = self.need(4)
-        self.at += 4
-        return int(_U32(self.buffer, index)[0])
-
-    def u64(self) -> int:
-        """Take a 64-bit number."""
-        index = self.need(8)
-        self.at += 8
-        return int(_U64(self.buffer, index)[0])
-
-    def length(self, limit: int = LONGEST) -> int:
-        """Take the length of a string that has to lie in the file."""
-        length = self.u64()
-        if length > limit:
-            raise _StopError(
-                "string-too-long", f"{self.where}: a string of {length} bytes, at most {limit} are allowed"
-            )
-        if length > self.size - self.at:
-            raise _StopError(
-                "header-truncated",
-                f"the file ends after {self.size} bytes, inside {self.where}: a string of {length} bytes"
-                f" where {self.size - self.at} are left",
-            )
-        return length
-
-    def keep(self, length: int) -> bytes:
-        """Return the next bytes, which somebody keeps, without stepping over them."""
-        self.kept_left -= length
-        if self.kept_left < 0:
-            raise _StopError(
-                "beyond-our-limits", f"{self.where}: more text than the {MOST_KEPT} bytes we keep"
-            )
-        index = self.need(length)
-        return self.buffer[index : index + length]
-
-    def name(self) -> bytes:
-        """Take the name of a key or tensor."""
-        name = self.keep(self.length(LONGEST_KEY))
-        self.at += len(name)
-        return name
-
-    def skip(self, length: int) -> None:
-        """Step over bytes that have to lie in the file."""
-        if length > self.size - self.at:
-            raise _StopError(
-                "header-truncated",
-                f"the file ends after {self.size} bytes, inside {self.where}: {length} bytes"
-                f" where {self.size - self.at} are left",
-            )
-        self.at += length
-
-    def skip_strings(self, count: int) -> tuple[int, ...]:
-        """Step over strings by their lengths and return the offset of every `MARK_EVERY`th."""
-        if count > self.strings_left:
-            raise _StopError("beyond-our-limits", f"{self.where}: {count} strings are more than we step over")
-        self.strings_left -= count
-        marks = []
-        for done in range(0, count, MARK_EVERY):
-            marks.append(self.at)
-            self._skip_block(min(MARK_EVERY, count - done))
-        if self.at > self.size:
-            raise self._beyond()
-        return tuple(marks)
-
-    def _skip_block(self, left: int) -> None:
-        # The hot loop of the program: a vocabulary and its merges are half a million strings.
-        unpack = _U64
-        while left:
-            buffer = self.buffer
-            index = self.at - self.base
-            rest = left
-            try:
-                for rest in range(left - 1, -1, -1):  # noqa: B007 - tells what is left when it breaks off
-                    index += unpack(buffer, index)[0] + 8
-            except (struct.error, OverflowError):
-                left = rest + 1
-                self.at = self.base + index
-                if self.at > self.size:
-                    raise self._beyond() from None
-                self.need(8)
-            else:
-                left = 0
-                self.at = self.base + index
-
-    def _beyond(self) -> _StopError:
-        over = self.at - self.size
-        if over > LONGEST:
-            return _StopError("string-too-long", f"{self.where}: a string of more than {LONGEST} bytes")
-        return _StopError(
-            "header-truncated",
-            f"the file ends after {self.size} bytes, inside {self.where}: its last string needs {over} more",
-        )
-
-
 def read_header(file: OpenFile, place: str) -> Header:
     """Read the header of an open file; what is wrong with it is in `problems`.
 
     Raises: OSError when the file cannot be read; nothing for what it holds.
     """
     header = Header(place=place, file_bytes=file.size_bytes)
-    walk = _Walk(file)
+    walk = Walk(file)
     try:
         _read_start(walk, header)
         _read_keys(walk, header)
         _read_alignment(header)
         _read_tensors(walk, header)
-    except _StopError as stop:
+    except StopReadingError as stop:
         header.add(stop.slug, str(stop))
         return header
     header.reached = "end"
@@ -293,24 +125,24 @@ def read_header(file: OpenFile, place: str) -> Header:
     return header
 
 
-def _read_start(walk: _Walk, header: Header) -> None:
+def _read_start(walk: Walk, header: Header) -> None:
     index = walk.need(4)
     header.magic = walk.buffer[index : index + 4]
     walk.at = 4
     if header.magic != b"GGUF":
-        raise _StopError("not-gguf", f"it starts with {header.magic!r} instead of b'GGUF'")
+        raise StopReadingError("not-gguf", f"it starts with {header.magic!r} instead of b'GGUF'")
     header.reached = "counts"
     walk.where = "its version and counts"
     version = walk.u32()
     if not version & 0xFFFF and version:
         swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
-        raise _StopError(
+        raise StopReadingError(
             "big-endian",
             f"a big-endian GGUF file of version {swapped}, while this machine reads little-endian ones",
         )
     header.version = version
     if version not in VERSIONS:
-        raise _StopError("version-unsupported", _version_sentence(version))
+        raise StopReadingError("version-unsupported", _version_sentence(version))
     header.tensor_count = _count(walk, "tensors", 24, MOST_TENSORS)
     header.key_count = _count(walk, "keys", 13, MOST_KEYS)
 
@@ -321,21 +153,21 @@ def _version_sentence(version: int) -> str:
     return f"GGUF version {version}, while versions 2 and 3 are known"
 
 
-def _count(walk: _Walk, what: str, smallest_bytes: int, most: int) -> int:
+def _count(walk: Walk, what: str, smallest_bytes: int, most: int) -> int:
     count = walk.u64()
     room = (walk.size - walk.at) // smallest_bytes
     # A small count that does not fit belongs to a file that was cut; reading on tells where.
     if count > max(room, most):
-        raise _StopError(
+        raise StopReadingError(
             "count-impossible",
             f"the header announces {count} {what}, the {walk.size} bytes of the file can hold {room} at most",
         )
     if count > most:
-        raise _StopError("beyond-our-limits", f"{count} {what} are more than the {most} that we read")
+        raise StopReadingError("beyond-our-limits", f"{count} {what} are more than the {most} that we read")
     return count
 
 
-def _read_keys(walk: _Walk, header: Header) -> None:
+def _read_keys(walk: Walk, header: Header) -> None:
     header.reached = "keys"
     count = header.key_count or 0
     for number in range(count):
@@ -351,41 +183,35 @@ def _read_keys(walk: _Walk, header: Header) -> None:
             header.entries[key] = entry
 
 
-def _read_value(walk: _Walk) -> Entry:
+def _read_value(walk: Walk) -> Entry:
     type_id = walk.u32()
-    scalar = _SCALAR.get(type_id)
+    scalar = SCALAR_FORMS.get(type_id)
     if scalar is not None:
         index = walk.need(scalar.size)
         walk.at += scalar.size
         return Entry(type_id, scalar.unpack_from(walk.buffer, index)[0])
     if type_id == STRING:
-        return Entry(type_id, _read_text(walk))
+        return Entry(type_id, take_text(walk))
     if type_id == ARRAY:
         return Entry(type_id, _read_array(walk))
-    raise _StopError("value-type-unknown", f"{walk.where}, has the unknown value type {type_id}")
+    raise StopReadingError("value-type-unknown", f"{walk.where}, has the unknown value type {type_id}")
 
 
-def _read_text(walk: _Walk) -> Text:
-    length = walk.length()
-    offset = walk.at
-    text = walk.keep(min(length, KEPT_TEXT_BYTES)).decode("utf-8", "replace")
-    walk.skip(length)
-    return Text(offset, length, text)
-
-
-def _read_array(walk: _Walk) -> Array:
+def _read_array(walk: Walk) -> Array:
     element_type = walk.u32()
     count = walk.u64()
     if element_type == ARRAY:
-        raise _StopError(
+        raise StopReadingError(
             "array-nested", f"{walk.where}, is an array of arrays, which llama.cpp does not load"
         )
-    scalar = _SCALAR.get(element_type)
+    scalar = SCALAR_FORMS.get(element_type)
     if scalar is None and element_type != STRING:
-        raise _StopError("value-type-unknown", f"{walk.where}, has the unknown element type {element_type}")
+        raise StopReadingError(
+            "value-type-unknown", f"{walk.where}, has the unknown element type {element_type}"
+        )
     smallest = 8 if scalar is None else scalar.size
     if count > LONGEST or count * smallest > walk.size - walk.at:
-        raise _StopError(
+        raise StopReadingError(
             "count-impossible" if count > LONGEST else "header-truncated",
             f"{walk.where}, announces {count} elements of at least {smallest} bytes,"
             f" and {walk.size - walk.at} bytes of the file are left",
@@ -409,7 +235,7 @@ def _read_alignment(header: Header) -> None:
         header.alignment = entry.value
 
 
-def _read_tensors(walk: _Walk, header: Header) -> None:
+def _read_tensors(walk: Walk, header: Header) -> None:
     header.reached = "tensors"
     count = header.tensor_count or 0
     seen: set[str] = set()
@@ -428,10 +254,10 @@ def _read_tensors(walk: _Walk, header: Header) -> None:
         header.tensors.append(_read_tensor(walk, header, name))
 
 
-def _read_tensor(walk: _Walk, header: Header, name: str) -> Tensor:
+def _read_tensor(walk: Walk, header: Header, name: str) -> Tensor:
     dimension_count = walk.u32()
     if dimension_count > MOST_DIMENSIONS:
-        raise _StopError(
+        raise StopReadingError(
             "dimensions-impossible",
             f"the tensor {_quote(name)} has {dimension_count} dimensions,"
             f" at most {MOST_DIMENSIONS} are allowed",
@@ -489,46 +315,6 @@ def _check_offsets(header: Header, alignment: int) -> None:
                 f" {expected}",
             )
         expected = None if tensor.size_bytes is None else _pad(offset + tensor.size_bytes, alignment)
-
-
-def read_bytes(file: OpenFile, text: Text, *, limit_bytes: int = 2**20) -> bytes:
-    """Return a string value, at most `limit_bytes` of it.
-
-    Raises: OSError.
-    """
-    return file.read_at(text.offset, min(text.length, limit_bytes))
-
-
-def read_numbers(file: OpenFile, array: Array) -> tuple[int | float | bool, ...]:
-    """Return the elements of an array of numbers, at most `MOST_NUMBERS`.
-
-    Raises: OSError.
-    """
-    scalar = _SCALAR.get(array.element_type)
-    if scalar is None:
-        return ()
-    count = min(array.count, MOST_NUMBERS)
-    data = file.read_at(array.offset, count * scalar.size)
-    whole = len(data) // scalar.size * scalar.size
-    return tuple(value for (value,) in scalar.iter_unpack(data[:whole]))
-
-
-def read_strings(file: OpenFile, array: Array, wanted: Iterable[int]) -> dict[int, str]:
-    """Return some elements of an array of strings, each cut to `KEPT_TEXT_BYTES`.
-
-    Raises: OSError.
-    """
-    found: dict[int, str] = {}
-    for index in sorted(set(wanted)):
-        if not 0 <= index < array.count or array.element_type != STRING:
-            continue
-        walk = _Walk(file, array.marks[index // MARK_EVERY])
-        try:
-            walk.skip_strings(index % MARK_EVERY)
-            found[index] = _read_text(walk).text
-        except _StopError:
-            continue
-    return found
 
 
 def _pad(offset: int, alignment: int) -> int:

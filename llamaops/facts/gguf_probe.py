@@ -10,21 +10,13 @@ import msgspec
 
 from llamaops.facts import file_sniff, gguf_shards
 from llamaops.facts.gguf_extent import check_extent
-from llamaops.facts.gguf_header import (
-    Array,
-    Entry,
-    Header,
-    Text,
-    read_bytes,
-    read_header,
-    read_numbers,
-    read_strings,
-)
+from llamaops.facts.gguf_header import Entry, Header, read_header
 from llamaops.facts.gguf_shapes import ChatTemplate, FileKind, PathState, Problem
+from llamaops.facts.gguf_walk import Array, Text, read_bytes, read_numbers, read_strings
 from llamaops.facts.observe import unknown_from_os_error
 from llamaops.schema.fact import Source, Unknown, Why
 
-if TYPE_CHECKING:  # see gguf_header
+if TYPE_CHECKING:  # see gguf_walk
     from llamaops.system.ports import OpenFile, System
 
 MOST_ARRAYS = 64

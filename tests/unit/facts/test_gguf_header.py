@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import tracemalloc
 from dataclasses import replace
 
 import pytest
 
-from llamaops.facts.gguf_header import (
+from llamaops.facts.gguf_header import Header, read_header
+from llamaops.facts.gguf_walk import (
     CHUNK_BYTES,
+    MANY,
     MARK_EVERY,
     Array,
-    Header,
     Text,
     read_bytes,
-    read_header,
     read_numbers,
     read_strings,
 )
@@ -97,6 +98,28 @@ def test_strings_of_a_long_array_are_found_over_chunks_and_marks() -> None:
     wanted = [0, 1, MARK_EVERY - 1, MARK_EVERY, 2 * MARK_EVERY + 5, len(words) - 1, len(words), -1, 10**9]
     found = read_strings(FakeOpenFile(data), array(header, "tokenizer.ggml.tokens"), wanted)
     assert found == {number: words[number] for number in wanted if 0 <= number < len(words)}
+
+
+def test_a_vocabulary_of_short_and_long_strings_is_stepped_over_exactly() -> None:
+    # Above MANY the pattern decides; lengths around its limit, empty strings and NUL bytes are in it.
+    dice = random.Random(4)
+    words = [bytes(dice.randrange(3) for _ in range(dice.choice([0, 1, 7, 63, 64, 65]))) for _ in range(MANY)]
+    words[5000] = b"x" * 70_000
+    words[6000:6600] = [b"tok"] * 600
+    data = g.FakeGguf().with_key("words", g.Array(g.STRING, words)).with_key("after", "here").to_bytes()
+    header = header_of(data)
+    assert header.problems == []
+    assert "after" in header.entries
+    found = read_strings(FakeOpenFile(data), array(header, "words"), range(0, MANY, 97))
+    assert found == {number: words[number][:1024].decode() for number in range(0, MANY, 97)}
+
+
+def test_high_bytes_of_a_length_are_not_overlooked() -> None:
+    # The low byte alone would find a string of three bytes here.
+    data = bytearray(g.FakeGguf().with_key("words", g.Array(g.STRING, ["tok"] * (MANY + 300))).to_bytes())
+    at = data.find(struct.pack("<Q", 3) + b"tok", len(data) // 2)
+    data[at + 7] = 0x40
+    assert slugs(header_of(bytes(data))) == {"string-too-long"}
 
 
 def test_a_string_longer_than_a_chunk_is_stepped_over() -> None:
