@@ -159,10 +159,12 @@ def _look_at_files(probe: Probe, system: System, siblings: frozenset[str]) -> No
         _look_at_shards(probe, system, siblings, named, split)
     else:
         probe.parts = [named]
+    found: list[Problem] = []
     for part in probe.parts:
         if part.header is not None:
             name = gguf_shards.parse_shard_name(part.path)
-            probe.problems += part.header.problems + gguf_shards.judge_split(name, part.header)
+            found += part.header.problems + gguf_shards.judge_split(name, part.header)
+    probe.problems = found + probe.problems
     probe.kind = kind_of(probe)
 
 
