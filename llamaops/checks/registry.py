@@ -84,14 +84,20 @@ def check(
 
 
 def load(areas: Iterable[str] | None = None) -> None:
-    """Import the check modules of some areas, or of all: an area is a module of this package."""
+    """Import the check modules of some areas, or of all.
+
+    An area is a module of this package and the modules that begin with its name and an underscore.
+    """
     import llamaops.checks as package
 
-    names = areas or [
-        module.name for module in pkgutil.iter_modules(package.__path__) if module.name != "registry"
-    ]
-    for name in names:
-        importlib.import_module(f"llamaops.checks.{name}")
+    wanted = None if areas is None else set(areas)
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name != "registry" and (wanted is None or _in_areas(module.name, wanted)):
+            importlib.import_module(f"llamaops.checks.{module.name}")
+
+
+def _in_areas(module: str, areas: set[str]) -> bool:
+    return module in areas or module.partition("_")[0] in areas
 
 
 def all_checks(areas: Iterable[str] | None = None) -> list[Check]:
@@ -101,7 +107,7 @@ def all_checks(areas: Iterable[str] | None = None) -> list[Check]:
     return [
         _CHECKS[name]
         for name in sorted(_CHECKS)
-        if wanted is None or _CHECKS[name].function.__module__.rsplit(".", 1)[1] in wanted
+        if wanted is None or _in_areas(_CHECKS[name].function.__module__.rsplit(".", 1)[1], wanted)
     ]
 
 

@@ -5,6 +5,6 @@ A probe makes one bounded exchange through `system.http.HttpClient` and returns 
 answer. `probes.server.collect_server` asks them in order and returns the fact group `ServerFacts`.
 Prompts are our own fixed ones. Nothing here judges, and nothing a server does raises.
 
-May import: system, schema, facts' `observe` and `asked`. To add a probe: one file with a function under
+May import: system, schema. To add a probe: one file with a function under
 `@probe`, one field in `ServerFacts`, one line in `collect_server`, and answers of two builds in its test.
 """

@@ -135,10 +135,10 @@ def probe_chat(
     sends=f"POST {PATH} with another fixed prompt and a smaller max_tokens",
     proves="the answer depends on the question, and a small limit on tokens is honoured",
     does_not_prove="that the answer is right",
-    tokens="at most 8",
+    tokens="at most 16",
 )
 def probe_chat_other(
-    client: HttpClient, *, model: str | None, bounds: Bounds, max_tokens: int = 8
+    client: HttpClient, *, model: str | None, bounds: Bounds, max_tokens: int = 16
 ) -> tuple[EndpointAnswer, Fact[ChatAnswer]]:
     """Ask something else, and for less of it."""
     body = request_body(OTHER_PROMPT, max_tokens=max_tokens, model=model)

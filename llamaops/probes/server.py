@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from llamaops.facts.asked import AskedFacts
 from llamaops.probes.auth import probe_auth
 from llamaops.probes.chat import PROMPT, ChatAnswer, probe_chat, probe_chat_other
 from llamaops.probes.chat_stream import StreamAnswer, probe_chat_stream
@@ -27,6 +26,20 @@ MAX_TOKENS = 48
 """Tokens asked of each of the two long answers: enough to see them arrive, cheap on a slow host."""
 REQUEST_S = 120.0
 TOTAL_S = 300.0
+
+
+class Wanted(Protocol):
+    """What the probes need to know of the run as it was asked for; `AskedFacts` has it."""
+
+    @property
+    def alias(self) -> str | None:
+        """Return the one-time alias."""
+        ...
+
+    @property
+    def embeddings(self) -> bool:
+        """Say whether the server was started for embeddings."""
+        ...
 
 
 class ServerFacts(Shape, frozen=True, kw_only=True):
@@ -105,7 +118,7 @@ class _Session:
 
 def collect_server(
     client: HttpClient,
-    asked: AskedFacts,
+    asked: Wanted,
     *,
     model: str | None = None,
     max_tokens: int = MAX_TOKENS,
@@ -175,7 +188,7 @@ class _Generated:
         self,
         run: _Session,
         model: str | None,
-        asked: AskedFacts,
+        asked: Wanted,
         limits: _Limits,
     ) -> None:
         client, tokens, wall_s = run.client, limits.max_tokens, limits.request_s
@@ -215,7 +228,7 @@ class _Generated:
 
 
 def choose_model(
-    models: Fact[ModelsAnswer], props: Fact[PropsAnswer], asked: AskedFacts, wanted: str | None
+    models: Fact[ModelsAnswer], props: Fact[PropsAnswer], asked: Wanted, wanted: str | None
 ) -> Fact[str]:
     """Return the name to use in requests: the one wanted, the alias, or the first that is listed.
 
@@ -238,7 +251,7 @@ def choose_model(
     return Known(value=chosen.id, source=source)
 
 
-def _ours(listed: tuple[ListedModel, ...], asked: AskedFacts) -> ListedModel | None:
+def _ours(listed: tuple[ListedModel, ...], asked: Wanted) -> ListedModel | None:
     return next((model for model in listed if asked.alias is not None and asked.alias in model.names), None)
 
 
