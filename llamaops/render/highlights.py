@@ -45,7 +45,7 @@ def _devices(value: Any) -> str:  # noqa: ANN401
 
 
 def _buffers(value: Any) -> str:  # noqa: ANN401
-    return ", ".join(f"{item['name']} {item['bytes'] / 2**20:,.2f} MiB" for item in value if item["bytes"])
+    return ", ".join(f"{item['name']} {item['size_bytes'] / 2**20:,.2f} MiB" for item in value if item["size_bytes"])
 
 
 # Label, path below the facts, format. A row whose fact is not known is left out: the summary shows
