@@ -276,7 +276,8 @@ def _where(load: LoadFacts) -> str:
 def _claim(load: LoadFacts, on_devices: int) -> str:
     """Say that the engine's own count is no proof, where it contradicts the buffers."""
     if on_devices == 0 and isinstance(load.offload, Known) and load.offload.value.layers > 0:
-        return f"; its line of {load.offload.value.layers}/{load.offload.value.of} offloaded layers proves nothing"
+        count = f"{load.offload.value.layers}/{load.offload.value.of}"
+        return f"; its line of {count} offloaded layers proves nothing"
     return ""
 
 

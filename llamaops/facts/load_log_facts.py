@@ -34,7 +34,7 @@ def facts_of(state: State, source: Source) -> LoadFacts:
     )
     return LoadFacts(
         form=say.plain(state.form or ("text" if state.lines else None), "anything"),
-        era=say.plain(max(state.eras, default=None), "a recognised message"),
+        era=say.plain(_era(state), "a recognised message"),
         lines=state.lines,
         verbosity=say.plain(state.verbosity, "the verbosity"),
         library_lines=_library_lines(state, say),
@@ -78,7 +78,7 @@ def facts_of(state: State, source: Source) -> LoadFacts:
         warnings=state.warnings.kept(),
         warning_count=state.warnings.count,
         unmatched_count=state.unmatched,
-        requests=tuple(state.requests),
+        requests=state.requests.kept(),
     )
 
 
@@ -194,6 +194,11 @@ def _weights(state: State, say: _Words, buffers: tuple[Buffer, ...], *, on_devic
             sum(row.model_bytes for row in state.breakdown if (row.kind == "device") is on_devices)
         )
     return say.known_or(None, f"weights on {where}")
+
+
+def _era(state: State) -> str | None:
+    """Return the year that most wordings fit; of equals the latest."""
+    return max(state.eras, key=lambda era: (state.eras[era], era), default=None)
 
 
 def _offload(main: Pass) -> Offload | None:

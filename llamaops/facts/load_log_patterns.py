@@ -86,7 +86,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("slots_2024", "initializing slots", r"initializing slots", ("init", "initialize"), ("2024",)),
     Pattern("slot", "new slot", r"new slot,? n_ctx(?:_slot)? = (\d{1,12})", ("slot",)),
     Pattern("slot_2024", "new slot", r"new slot$", ("init", "initialize"), ("2024",)),
-    Pattern("slot_2023", "max context:", r"(?:->|-->)\s*Slot (\d{1,6}) - max context: (\d{1,12})", (), ("2023",), "text"),
+    Pattern("slot_2023", "max context:", r"\s*(?:->|-->)\s*Slot (\d{1,6}) - max context: (\d{1,12})", (), ("2023",), "text"),
     Pattern("thinking", "thinking = ", r"(?:init: )?chat template, .{0,40}?thinking = (\d)", ("srv", "main")),
     Pattern("router", "router", r"(?:starting server in router mode|router server is listening)", ("srv", "main"), ("2026",)),
     Pattern("loaded", "model loaded", r"model loaded$", ("srv", "main", "load_model", "start_server")),
@@ -190,7 +190,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     KnownLine("device-memory-unknown", r"did not report memory|cudaMemGetInfo failed", harmless=False),
     KnownLine(
         "load-failed",
-        r"failed to load model|error loading model|exiting due to model loading error|failed to create[ _]context|unable to create context",
+        r"failed to load model|unable to load model|error loading model|exiting due to model loading error|failed to create[ _]context|unable to create context",
         harmless=False,
     ),
     KnownLine(
@@ -218,6 +218,11 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "context-full",
         r"Context size has been exceeded|failed to find free space in the KV cache|failed to find a memory slot",
         harmless=False,
+    ),
+    KnownLine(
+        "embedding-batch",
+        r"embeddings enabled with n_batch|setting n_batch = n_ubatch|embeddings required but",
+        harmless=True,
     ),
     KnownLine("adapter", r"lora", harmless=False),
 )

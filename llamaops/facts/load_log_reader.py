@@ -13,24 +13,22 @@ from llamaops.facts import load_log_facts
 from llamaops.facts.load_log_buffers import MIB, SOFTWARE, mib_to_bytes
 from llamaops.facts.load_log_lines import Line, lines_of
 from llamaops.facts.load_log_patterns import (
-    ERROR_TEXT,
     FIT_FAILED,
     KNOWN_LINES,
     LIBRARY_TAGS,
     LOAD_FAILED,
-    NOT_AN_ERROR,
     PATTERNS,
     READY,
     READY_TAGS,
     START_FAILED,
-    WARNING_TEXT,
     Pattern,
     compiled,
     written_by,
 )
+from llamaops.facts.load_log_requests import number_of
+from llamaops.facts.load_log_rows import level_by_text, printed_row, structured_row
 from llamaops.facts.load_log_state import Context, Pass, State
-from llamaops.facts.load_log_types import BreakdownRow, LoadDevice, LoadFacts, LogLine, RequestTiming
-from llamaops.facts.timings import timing_row
+from llamaops.facts.load_log_types import LoadDevice, LoadFacts, LogLine
 from llamaops.schema.fact import Source
 
 MAX_DEVICES = 64
@@ -46,7 +44,6 @@ class LoadLogReader:
         self._source = source
         self._state = State()
         self._template_lines = 0
-        self._timing_open = False
         self._announced: str | None = None
         self._seen_prefix = False
 
@@ -88,16 +85,17 @@ class LoadLogReader:
             self._record(line)
             return
         if line.prefixed:
-            self._seen_prefix = True
             state.form = line.form
+            # Before 2026 only the server's own lines had a form; the library's came bare.
+            self._seen_prefix = self._seen_prefix or line.form in {"text", "json_lines"}
             self._template_lines = 0
         elif self._in_template(line):
             return
         self._severity(line)
         if line.prefixed or not self._seen_prefix:
             self._message(line)
-        elif self._timing_open:
-            self._timing(line)
+        else:
+            self._state.requests.take_bare(line)
 
     def _in_template(self, line: Line) -> bool:
         """Say whether a raw line is inside the example of the chat template, which may say anything."""
@@ -113,7 +111,7 @@ class LoadLogReader:
             self._template_lines = 1
         if line.tag in LIBRARY_TAGS and line.level not in {"error", "warn"}:
             state.library_lines = True
-        self._timing(line)
+        state.requests.take(line)
         if "listening on" in line.message and line.tag in READY_TAGS:
             self._listening(line)
             return
@@ -121,8 +119,8 @@ class LoadLogReader:
             if pattern.needle in line.text:
                 found = _match(pattern, line)
                 if found:
-                    if pattern.eras:
-                        state.eras[pattern.eras[-1]] = state.eras.get(pattern.eras[-1], 0) + 1
+                    for era in pattern.eras:
+                        state.eras[era] = state.eras.get(era, 0) + 1
                     _HANDLERS[pattern.name](self, found, line)
                     break
 
@@ -141,7 +139,7 @@ class LoadLogReader:
     def _severity(self, line: Line) -> None:
         level = line.level
         if level is None:
-            level = _level_by_text(line.text)
+            level = level_by_text(line.text)
         if level not in {"error", "warn"}:
             return
         state = self._state
@@ -187,34 +185,8 @@ class LoadLogReader:
         data = record.get("data")
         rows = data.get("rows") if isinstance(data, dict) else None
         if isinstance(rows, list):
-            parsed = [_breakdown_row(row) for row in rows[:MAX_DEVICES] if isinstance(row, dict)]
+            parsed = [structured_row(row) for row in rows[:MAX_DEVICES] if isinstance(row, dict)]
             state.breakdown = [row for row in parsed if row is not None]
-
-    # Timings of requests.
-
-    def _timing(self, line: Line) -> None:
-        if line.function in {"print_timing", "print_timings"}:
-            self._timing_open = True
-            slot, task = _number(line.fields.get("id_slot")), _number(line.fields.get("id_task"))
-            last = self._state.requests[-1] if self._state.requests else None
-            if slot is not None and (last is None or (last.slot, last.task) != (slot, task)):
-                self._state.requests.append(RequestTiming(slot=slot, task=task))
-        elif line.prefixed or (line.tag and line.tag not in {"prompt eval time", "eval time"}):
-            self._timing_open = False
-        if self._timing_open:
-            self._timing_row(line)
-
-    def _timing_row(self, line: Line) -> None:
-        row = timing_row(line.message)
-        if row is None or row.what not in {"prompt eval", "eval"}:
-            return
-        requests = self._state.requests
-        last = requests.pop() if requests else RequestTiming(slot=None, task=None)
-        taken = last.prompt_tokens if row.what == "prompt eval" else last.generated_tokens
-        if taken is not None:
-            requests.append(last)
-            last = RequestTiming(slot=last.slot, task=last.task)
-        requests.append(_with_row(last, row.what == "prompt eval", row.number, row.ms, row.per_s))
 
     # One method for each name in PATTERNS.
 
@@ -337,7 +309,7 @@ class LoadLogReader:
         self._state.breakdown = []
 
     def _on_breakdown_row(self, found: re.Match[str], _line: Line) -> None:
-        row = _printed_breakdown(found[1], found[2])
+        row = printed_row(found[1], found[2])
         if row is not None and len(self._state.breakdown or ()) < MAX_DEVICES:
             self._state.breakdown = [*(self._state.breakdown or []), row]
 
@@ -349,13 +321,13 @@ class LoadLogReader:
             state.slots_unified = found[3] == "true"
 
     def _on_slots_2024(self, _found: re.Match[str], line: Line) -> None:
-        self._state.n_slots = _number(line.fields.get("n_slots")) or self._state.n_slots
+        self._state.n_slots = number_of(line.fields.get("n_slots")) or self._state.n_slots
 
     def _on_slot(self, found: re.Match[str], _line: Line) -> None:
         self._state.n_ctx_slot = int(found[1])
 
     def _on_slot_2024(self, _found: re.Match[str], line: Line) -> None:
-        self._state.n_ctx_slot = _number(line.fields.get("n_ctx_slot")) or self._state.n_ctx_slot
+        self._state.n_ctx_slot = number_of(line.fields.get("n_ctx_slot")) or self._state.n_ctx_slot
 
     def _on_slot_2023(self, found: re.Match[str], _line: Line) -> None:
         self._state.n_slots = int(found[1]) + 1
@@ -421,74 +393,6 @@ def _match(pattern: Pattern, line: Line) -> re.Match[str] | None:
     if not written_by(pattern.tags, line.tag, line.function):
         return None
     return compiled(pattern.regex).match(line.text if pattern.where == "text" else line.message)
-
-
-def _level_by_text(text: str) -> str | None:
-    if any(words in text for words in NOT_AN_ERROR):
-        return None
-    if compiled(WARNING_TEXT).match(text):
-        return "warn"
-    if FIT_FAILED in text:
-        return "error"
-    return "error" if compiled(ERROR_TEXT).match(text) else None
-
-
-def _number(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None and len(text) < 20 else None  # noqa: PLR2004 - more is no id
-    except ValueError:
-        return None
-
-
-def _with_row(
-    last: RequestTiming, prompt: bool, count: int | None, ms: float, per_s: float | None
-) -> RequestTiming:
-    return RequestTiming(
-        slot=last.slot,
-        task=last.task,
-        prompt_tokens=count if prompt else last.prompt_tokens,
-        prompt_ms=ms if prompt else last.prompt_ms,
-        prompt_processing_per_s=per_s if prompt else last.prompt_processing_per_s,
-        generated_tokens=last.generated_tokens if prompt else count,
-        generation_ms=last.generation_ms if prompt else ms,
-        token_generation_per_s=last.token_generation_per_s if prompt else per_s,
-    )
-
-
-def _breakdown_row(row: dict[str, object]) -> BreakdownRow | None:
-    kind, name = row.get("kind"), row.get("name")
-    if kind not in {"device", "host", "buffer_type"} or not isinstance(name, str):
-        return None
-
-    def mib(key: str) -> int:
-        value = row.get(key)
-        return int(value * MIB) if isinstance(value, int | float) and abs(value) < 2**40 else 0
-
-    return BreakdownRow(
-        kind=kind,  # type: ignore[arg-type]  # one of the three, see above
-        name=name[:LINE_CHARS],
-        model_bytes=mib("model"),
-        context_bytes=mib("context"),
-        compute_bytes=mib("compute"),
-    )
-
-
-def _printed_breakdown(name: str, columns: str) -> BreakdownRow | None:
-    """Read `24105 = 24105 + ( 109 =    68 +      28 +      12) +        -109` or `118 = 92 + 11 + 15`."""
-    sums = compiled(r".*?(\d{1,12}) =\s+(\d{1,12}) \+\s+(\d{1,12}) \+\s+(\d{1,12})\)?").match(
-        columns.rsplit("(", maxsplit=1)[-1]
-    )
-    if sums is None:
-        return None
-    short = name.split(" (", maxsplit=1)[0].strip()
-    kind = "device" if "(" in columns else ("host" if short == "Host" else "buffer_type")
-    return BreakdownRow(
-        kind=kind,  # type: ignore[arg-type]  # a literal on the line above
-        name=short[:LINE_CHARS],
-        model_bytes=int(sums[2]) * MIB,
-        context_bytes=int(sums[3]) * MIB,
-        compute_bytes=int(sums[4]) * MIB,
-    )
 
 
 _HANDLERS: dict[str, Callable[[LoadLogReader, re.Match[str], Line], None]] = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from llamaops.facts.load_log_types import BreakdownRow, LoadDevice, LogLine, RequestTiming
+from llamaops.facts.load_log_requests import Requests
+from llamaops.facts.load_log_types import BreakdownRow, LoadDevice, LogLine
 
 MAX_NAMES = 128
 MAX_PASSES = 8
 MAX_CONTEXTS = 4
 KEPT_LINES = 25
-MAX_REQUESTS = 50
 
 
 class Sizes:
@@ -139,7 +139,7 @@ class State:
         self.errors_after: list[LogLine] = []
         self.warnings = Ends()
         self.unmatched = 0
-        self.requests: deque[RequestTiming] = deque(maxlen=MAX_REQUESTS)
+        self.requests = Requests()
 
     @property
     def current(self) -> Pass:

@@ -90,7 +90,7 @@ class LoadFacts(Shape, frozen=True, kw_only=True):
     form: Fact[str]
     """`text`, `json_lines`, `json_lines_2024` or `key_value_2024`."""
     era: Fact[str]
-    """The year whose wording the newest recognised line has; `2026` covers late 2026."""
+    """The year (`2023` to `2026`) that the wording of most recognised lines fits."""
     lines: int
     """Lines read."""
     verbosity: Fact[int]

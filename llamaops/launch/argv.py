@@ -8,7 +8,7 @@ from typing import Literal
 from llamaops.errors import UsageError
 from llamaops.facts.capabilities import Capabilities, Option
 from llamaops.facts.launch import LaunchFacts, MissingFlag
-from llamaops.launch.extra import absorb, check_extra
+from llamaops.launch.extra import absorb, check_extra, replacement
 from llamaops.launch.settings import LaunchSettings, Plan, in_range, validate
 from llamaops.schema.fact import Known, Source, not_attempted
 from llamaops.schema.shape import Shape
@@ -111,7 +111,7 @@ def launch_facts(
     missing: tuple[MissingFlag, ...] = ()
     if capabilities is not None:
         missing = tuple(
-            MissingFlag(flag=flag, wanted_for="the command line", nearest=capabilities.nearest(flag))
+            MissingFlag(flag=flag, wanted_for="the command line", nearest=replacement(flag, capabilities))
             for flag in command.flags
             if not capabilities.has(flag)
         )
@@ -150,7 +150,7 @@ class _Line:
 
     def missing(self, spellings: tuple[str, ...], what: str) -> MissingFlag:
         """Describe what the build lacks."""
-        nearest = self.capabilities.nearest(spellings[0]) if self.capabilities is not None else None
+        nearest = replacement(spellings[0], self.capabilities) if self.capabilities is not None else None
         return MissingFlag(flag=spellings[0], wanted_for=what, nearest=nearest)
 
     def need(self, spellings: tuple[str, ...], value: str | None, what: str) -> None:

@@ -56,6 +56,14 @@ _EXITS = frozenset(
     {"-h", "--help", "--usage", "--version", "-cl", "--cache-list", "--list-devices", "--completion-bash"}
 )
 _BLINDS = frozenset({"--log-disable"})
+# Gone in September 2026; their names are closer to other flags than to what replaced them.
+_REPLACED = {
+    "--no-mmap": "--load-mode none",
+    "--mmap": "--load-mode mmap",
+    "--mlock": "--load-mode mlock",
+    "--direct-io": "--load-mode dio",
+    "-dio": "--load-mode dio",
+}
 _NUMBER_HINTS = re.compile(r"(?:N|M|PORT|SEED|SECONDS|INDEX|(?:N|MiB|P)0,.*)")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,19}(?:\.[0-9]{0,19})?|\.[0-9]{1,19})")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
@@ -107,7 +115,7 @@ def check_extra(
     while position < len(words):
         flag = words[position]
         position += 1
-        _check_allowed(flag)
+        _check_allowed(flag, position)
         if capabilities is None:
             values = _until_next_flag(words, position)
         else:
@@ -117,21 +125,23 @@ def check_extra(
     return found
 
 
-def _check_allowed(flag: str) -> None:
-    """Raise UsageError for what may not stand after `--` in any build."""
+def _check_allowed(flag: str, position: int) -> None:
+    """Raise UsageError for what may not stand after `--` in any build.
+
+    A word that is no flag is not repeated in the message: it may be a secret.
+    """
     if not flag.startswith("-") or flag in {"-", "--"}:
         raise UsageError(
-            f"{flag!r} after -- is neither a flag nor the value of one", hint="quote values with blanks"
+            f"word {position} after -- is neither a flag nor the value of one",
+            hint="quote values with blanks",
         )
     name, equals, value = flag.partition("=")
-    if equals and name.startswith("-"):
-        raise UsageError(
-            f"{name}=... is not understood by llama.cpp", hint=f"write {name} {_shown(name, value)}"
-        )
-    name = fold(flag)
+    if equals and fold(name) not in _SECRETS:
+        raise UsageError(f"{name}=... is not understood by llama.cpp", hint=f"write {name} {value}")
+    name = fold(name)
     if name in _SECRETS:
         raise UsageError(
-            f"{flag} would put a secret on the command line, where every user of this host sees it",
+            f"{name} would put a secret on the command line, where every user of this host sees it",
             hint="put it into a file with mode 0600 and use --api-key-file",
         )
     if name in _OURS:
@@ -148,15 +158,19 @@ def _check_allowed(flag: str) -> None:
         )
 
 
-def _shown(name: str, value: str) -> str:
-    return "VALUE" if fold(name) in _SECRETS else value
+def replacement(flag: str, capabilities: Capabilities) -> str | None:
+    """Return what took the place of a flag that this build lacks, or the nearest one it has."""
+    following = _REPLACED.get(fold(flag))
+    if following is not None and capabilities.has(following.split(" ", 1)[0]):
+        return following
+    return capabilities.nearest(flag)
 
 
 def _option(flag: str, capabilities: Capabilities) -> Option:
     option = capabilities.find(flag)
     if option is not None and not option.removed:
         return option
-    nearest = capabilities.nearest(flag)
+    nearest = replacement(flag, capabilities)
     hint = f"the nearest it has is {nearest}" if nearest else "see the program's --help"
     if option is not None:
         raise UsageError(f"{flag} was removed from this build: {option.help[:200]}", hint=hint)
