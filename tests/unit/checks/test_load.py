@@ -192,7 +192,10 @@ def test_buffers_match_model(log: str, mib: float, holds: bool) -> None:
 
 def test_buffers_without_a_file_are_not_judged() -> None:
     check = next(c for c in all_checks(["load"]) if c.id == "load.buffers-match-model")
-    groups: dict[type, object] = {LoadFacts: read("b11669-completion"), GgufFacts: model_of(not_attempted("no header was read"))}
+    groups: dict[type, object] = {
+        LoadFacts: read("b11669-completion"),
+        GgufFacts: model_of(not_attempted("no header was read")),
+    }
     finding = run_check(check, groups)
     assert finding is not None
     assert finding.status == "unknown"
