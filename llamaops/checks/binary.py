@@ -29,9 +29,9 @@ _INSTALL = (
 _RUN_REMEDY = "run the command shown yourself and read its output; its evidence is in this record"
 _REMEDIES: dict[FailureKind, str] = {
     "missing_library": "install what provides the library; llama.cpp's own belong beside the program",
-    "library_too_old": "it was built on a newer system: take a build for this one, or build it here",
-    "undefined_symbol": "program and libraries are of different builds: remove the older libllama and libggml "
-    "from LD_LIBRARY_PATH and the loader's folders, or reinstall both together",
+    "library_too_old": "it was built on a newer system: take another build, or build it here",
+    "undefined_symbol": "program and libraries are of different builds: remove the older libllama and "
+    "libggml from LD_LIBRARY_PATH and the loader's folders, or reinstall both together",
     "illegal_instruction": "the build uses instructions that this processor lacks: take a build with CPU "
     "variants (GGML_CPU_ALL_VARIANTS), or build it here with GGML_NATIVE=ON",
     "crashed": "run it under a debugger, or try another build; look at the last lines of its output",
@@ -106,7 +106,7 @@ def _judge_runs(paths: list[str], failures: Iterable[RunFailure]) -> Verdict:
     if not failed:
         return Verdict(
             holds=True,
-            summary=f"{len(paths)} of {len(paths)} ran and answered as llama.cpp programs do: {_short(paths)}",
+            summary=f"{len(paths)} of {len(paths)} ran and answered: {_short(paths)}",
             expected="ends by itself with an answer that we know",
             observed="it does",
         )
@@ -290,8 +290,8 @@ def _matching(devices: Iterable[Device], wanted: str) -> list[Device]:
 
 
 _DEVICE_REMEDY = (
-    "check the driver and the permissions of the device nodes, and that this build has the back end: a plugin "
-    "whose driver library is missing is passed over without a word"
+    "check the driver and the permissions of the device nodes, and that this build has the back end: "
+    "a plugin whose driver library is missing is passed over without a word"
 )
 
 

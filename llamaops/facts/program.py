@@ -113,18 +113,17 @@ def exec_target(system: System, real_path: str, script: str) -> str | None:
     first = script.split("\n", 1)[0]
     if not re.search(r"\b(?:ba|da|z|k|a)?sh\b", first):
         return None
-    here = os.path.dirname(real_path)
     values = {"0": real_path, "HOME": system.environ.get("HOME", "$HOME")}
     targets = []
     for raw in script.split("\n")[1:]:
-        line = raw.strip()
+        line = _substitute(raw.strip(), real_path)
         if not line or line.startswith("#"):
             continue
         assigned = re.match(r"(?:export\s+|local\s+|readonly\s+)?(\w+)=(.*)$", line)
         if assigned and not re.search(r'\s"?\$@', line):
-            values[assigned[1]] = _expand(assigned[2], values, here)
+            values[assigned[1]] = _expand(assigned[2], values)
         elif re.search(r'"\$@"|\$@|"\$\{@\}"', line):
-            targets.append(_command_word(line, values, here))
+            targets.append(_command_word(line, values))
     if len(targets) != 1 or targets[0] is None or "$" in targets[0]:
         return None
     path = os.path.normpath(targets[0]) if targets[0].startswith("/") else system.which(targets[0])
@@ -134,23 +133,49 @@ def exec_target(system: System, real_path: str, script: str) -> str | None:
     return path if read_start(system, path).kind == "elf" else None
 
 
-_HERE = re.compile(
-    r"\$\(\s*(?:cd\s+)?[\"']?\$?\(?\s*dirname\s.*?\)[\"']?(?:\s*(?:>\s*/dev/null\s*(?:2>&1)?\s*)?&&\s*pwd(?:\s+-P)?\s*\))?"
-    r"|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}"
+_OWN_FOLDER_WORDS = re.compile(
+    r"\$?\(|\)|\"|'|\b(?:cd|pwd|dirname|readlink|realpath)\b|\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?"
+    r"|-f\b|-P\b|-e\b|--|&&|;|\d?>\s*/dev/null|2>&1|\s+"
 )
+"""Everything that the usual ways to say "the folder of this script" are made of."""
 
 
-def _expand(text: str, values: dict[str, str], here: str) -> str:
-    text = _HERE.sub(here, text)
+def _substitute(text: str, real_path: str) -> str:
+    """Replace each `$(...)` that names the script or its folder; others stay, and leave doubt."""
+    text = re.sub(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}", os.path.dirname(real_path), text)
+    start = text.find("$(")
+    while start >= 0:
+        depth, end = 0, len(text)
+        for place in range(start + 1, len(text)):
+            depth += (text[place] == "(") - (text[place] == ")")
+            if depth == 0:
+                end = place + 1
+                break
+        inner = text[start:end]
+        if _OWN_FOLDER_WORDS.sub("", inner) == "" and re.search(r"\$\{?(?:0|BASH_SOURCE)", inner):
+            path = real_path
+            for _level in range(inner.count("dirname")):
+                path = os.path.dirname(path)
+            text = text[:start] + path + text[end:]
+        start = text.find("$(", start + 1)
+    return text
+
+
+def _expand(text: str, values: dict[str, str]) -> str:
     text = text.strip().strip("\"'")
     return re.sub(r"\$\{(\w+)\}|\$(\w+)", lambda found: values.get(found[1] or found[2], found[0]), text)
 
 
-def _command_word(line: str, values: dict[str, str], here: str) -> str | None:
+def _command_word(line: str, values: dict[str, str]) -> str | None:
     """Return the program of a command line, behind `exec`, `env` and assignments."""
-    words = re.findall(r'"[^"]*"|\'[^\']*\'|\S+', _HERE.sub(here, line))
+    import shlex
+
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
     while words and (words[0] in {"exec", "env", "nice", "time"} or re.match(r"\w+=", words[0])):
         words.pop(0)
-    if not words or words[0] in {"if", "set", "for", "while", "case", "echo", "shift", "["}:
+    if not words or words[0] in {"if", "set", "for", "while", "case", "echo", "shift", "eval", "["}:
         return None
-    return _expand(words[0], values, here)
+    return _expand(words[0], values)

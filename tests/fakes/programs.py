@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     if (!strcmp(last, "--help")) {
         printf("----- common params -----\n\n");
         printf("-h,    --help, --usage                  print usage and exit\n");
-        printf("-c,    --ctx-size N                     size of the prompt context (default: 0, 0 = model)\n");
+        printf("-c,    --ctx-size N                     size of the prompt context (default: 0, 0 = all)\n");
         printf("                                        (env: LLAMA_ARG_CTX_SIZE)\n");
         for (int i = 0; i < FILLERS; i++)
             printf("--filler-%03d N                          an option that only makes the text long\n", i);

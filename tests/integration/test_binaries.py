@@ -64,7 +64,7 @@ WRAPPERS = {
     "child": '#!/bin/sh\n"{target}" "$@"\nexit $?\n',
     "clean environment": '#!/bin/sh\nexec env -i "{target}" "$@"\n',
     "by name": '#!/bin/sh\nPATH="$(dirname "{target}"):$PATH"\nname=llama; exec "$name-server" "$@"\n',
-    "variables": '#!/bin/sh\nD="$(dirname "{target}")"\nset -e\nfor x in 1; do :; done\n"$D"/llama-server "$@"\n',
+    "variables": '#!/bin/sh\nD="$(dirname "{target}")"\nset -e\n"$D"/llama-server "$@" 2>&2\nexit\n',
 }
 
 
@@ -121,7 +121,10 @@ def test_a_link_to_the_program_is_no_wrapper(tmp_path: Path, machine: Machine) -
 
 
 def test_a_script_that_runs_nothing_we_can_see_stays_unknown(tmp_path: Path, machine: Machine) -> None:
-    text = "#!/bin/sh\ncase $1 in --version) echo 'version: 5 (abc)' >&2;; *) echo '  -c N, --ctx-size N  size';; esac\n"
+    text = (
+        "#!/bin/sh\ncase $1 in --version) echo 'version: 5 (abc)' >&2;;"
+        " *) echo '  -c N, --ctx-size N  size';; esac\n"
+    )
     binary = collect(machine, programs.script(tmp_path / "llama-server", text))
     assert isinstance(binary.executes, Unknown)
     assert isinstance(binary.sha256, Unknown)
@@ -277,7 +280,8 @@ def test_an_old_server_is_found_by_what_it_says(tmp_path: Path) -> None:
     text = (
         "#!/bin/sh\n# gguf\ncase $1 in --help) printf 'usage: ./server [options]\\n\\noptions:\\n"
         "  -c N, --ctx-size N    size of the prompt context (default: 512)\\n';;\n"
-        "--version) echo 'version: 2000 (d2f650cb)' >&2;;\n*) echo \"error: unknown argument: $1\" >&2; exit 1;;esac\n"
+        "--version) echo 'version: 2000 (d2f650cb)' >&2;;\n"
+        '*) echo "error: unknown argument: $1" >&2; exit 1;;esac\n'
     )
     programs.script(folder / "server", text)
     with Machine({"PATH": str(folder)}) as machine:
@@ -302,7 +306,8 @@ def test_one_program_of_a_set_is_asked_for_the_devices(tmp_path: Path, machine: 
 
 def test_the_program_itself_confirms_flags(tmp_path: Path, machine: Machine) -> None:
     text = (
-        "#!/bin/sh\nfor x in \"$@\"; do case $x in --gone) echo 'error: invalid argument: --gone' >&2; exit 1;;\n"
+        '#!/bin/sh\nfor x in "$@"; do case $x in\n'
+        "--gone) echo 'error: invalid argument: --gone' >&2; exit 1;;\n"
         "--version) echo 'version: 5 (abc)' >&2; exit 0;; esac; done\n"
     )
     path = str(programs.script(tmp_path / "llama-server", text))
