@@ -65,6 +65,31 @@ class AmdFacts(Shape, frozen=True, kw_only=True):
     """Devices that the vendor's tool lists."""
 
 
+class _Size(msgspec.Struct, frozen=True):
+    value: int | float | str
+    unit: str = "MB"
+
+
+class _Asic(msgspec.Struct, frozen=True):
+    market_name: str | None = None
+
+
+class _Vram(msgspec.Struct, frozen=True):
+    size: _Size | str | None = None
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A device of amd-smi, which writes `N/A` where it knows nothing."""
+
+    gpu: int | str = "?"
+    asic: _Asic | str | None = None
+    vram: _Vram | str | None = None
+
+
+class _Rows(msgspec.Struct, frozen=True):
+    gpu_data: list[_Row]
+
+
 def collect_amd(system: System) -> AmdFacts:
     """Read what amdgpu and the compute driver show, and ask the tool that is installed."""
     return AmdFacts(
@@ -163,7 +188,8 @@ def parse_rocm_smi(text: str) -> tuple[AmdToolDevice, ...]:
 
     Raises: ParseError.
     """
-    cards = json_from(text, dict[str, Any])
+    # Beside the cards there is an entry about the system; every value is a text.
+    cards: dict[str, dict[str, Any]] = json_from(text, dict[str, dict[str, Any]])
     return tuple(
         AmdToolDevice(
             index=index,
@@ -172,7 +198,7 @@ def parse_rocm_smi(text: str) -> tuple[AmdToolDevice, ...]:
             memory_used_bytes=_bytes(_first(card, "VRAM Total Used Memory (B)")),
         )
         for index, card in cards.items()
-        if index.startswith("card") and isinstance(card, dict)
+        if index.startswith("card")
     )
 
 
@@ -181,16 +207,15 @@ def parse_amd_smi(text: str) -> tuple[AmdToolDevice, ...]:
 
     Raises: ParseError.
     """
-    told = json_from(text, dict[str, Any] | list[dict[str, Any]])
-    rows = told.get("gpu_data", []) if isinstance(told, dict) else told
+    told: _Rows | list[_Row] = json_from(text, _Rows | list[_Row])
     return tuple(
         AmdToolDevice(
-            index=str(row.get("gpu", number)),
-            name=_first(row.get("asic", {}), "market_name"),
-            memory_total_bytes=_size(row.get("vram", {}).get("size")),
+            index=str(row.gpu),
+            name=row.asic.market_name if isinstance(row.asic, _Asic) else None,
+            memory_total_bytes=_size(row.vram.size) if isinstance(row.vram, _Vram) else None,
             memory_used_bytes=None,
         )
-        for number, row in enumerate(rows)
+        for row in (told.gpu_data if isinstance(told, _Rows) else told)
     )
 
 
@@ -214,8 +239,8 @@ def _bytes(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def _size(told: object) -> int | None:
-    if isinstance(told, dict) and isinstance(told.get("value"), int):
-        units = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-        return int(told["value"]) * units.get(str(told.get("unit", "MB")), 1)
+def _size(told: _Size | str | None) -> int | None:
+    units = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+    if isinstance(told, _Size) and isinstance(told.value, int) and told.unit in units:
+        return told.value * units[told.unit]
     return None

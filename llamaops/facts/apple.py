@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from llamaops.facts.amd import json_from
 from llamaops.facts.command import tell
@@ -39,6 +39,19 @@ class AppleFacts(Shape, frozen=True, kw_only=True):
     """Limit that an operator set on memory the device may hold, in MiB; 0 is the system's own choice."""
 
 
+class _Row(msgspec.Struct, frozen=True):
+    name: str | None = msgspec.field(default=None, name="_name")
+    sppci_model: str | None = None
+    sppci_cores: int | str | None = None
+    spdisplays_vendor: str | None = None
+    spdisplays_mtlgpufamilysupport: str | None = None
+    spdisplays_metal: str | None = None
+
+
+class _Told(msgspec.Struct, frozen=True):
+    SPDisplaysDataType: list[_Row]
+
+
 def collect_apple(system: System) -> AppleFacts:
     """Ask macOS; elsewhere every fact is unsupported."""
     name = system.uname().sysname
@@ -58,15 +71,15 @@ def parse_displays(text: str) -> tuple[AppleDevice, ...]:
 
     Raises: ParseError.
     """
-    rows = json_from(text, dict[str, list[dict[str, Any]]]).get("SPDisplaysDataType", [])
+    told: _Told = json_from(text, _Told)
     return tuple(
         AppleDevice(
-            name=str(row.get("sppci_model") or row.get("_name") or "unnamed"),
-            vendor=row.get("spdisplays_vendor"),
-            cores=_number(row.get("sppci_cores")),
-            metal=row.get("spdisplays_mtlgpufamilysupport") or row.get("spdisplays_metal"),
+            name=row.sppci_model or row.name or "unnamed",
+            vendor=row.spdisplays_vendor,
+            cores=_number(row.sppci_cores),
+            metal=row.spdisplays_mtlgpufamilysupport or row.spdisplays_metal,
         )
-        for row in rows
+        for row in told.SPDisplaysDataType
     )
 
 

@@ -15,6 +15,8 @@ from llamaops.system.ports import System
 CPUINFO = "/proc/cpuinfo"
 NODES = "/sys/devices/system/node"
 
+_MAX_PROCESSOR = 1 << 20
+
 # Instruction sets that ggml's CPU back end has code for, by the names that the kernel gives them.
 INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
     "x86": (
@@ -248,10 +250,11 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     """
     numbers: list[int] = []
     for part in text.strip().split(","):
-        first, _dash, last = part.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > 1 << 20:
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        if not first.isdecimal() or not last.isdecimal() or int(last) > _MAX_PROCESSOR:
             raise ParseError(f"not a list of numbers: {text.strip()[:40]!r}")
-        numbers.extend(range(int(first), int(last or first) + 1))
+        numbers.extend(range(int(first), int(last) + 1))
     return tuple(numbers)
 
 

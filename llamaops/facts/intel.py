@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from llamaops.facts.amd import DRM, card_address, drm_cards, json_from
 from llamaops.facts.command import tell
@@ -48,6 +48,16 @@ class IntelFacts(Shape, frozen=True, kw_only=True):
     """Devices that sycl-ls lists, with their back ends."""
 
 
+class _Row(msgspec.Struct, frozen=True):
+    device_id: int
+    device_name: str | None = None
+    memory_physical_size_byte: int | str | None = None
+
+
+class _Told(msgspec.Struct, frozen=True):
+    device_list: list[_Row]
+
+
 def collect_intel(system: System) -> IntelFacts:
     """Read what the kernel driver shows, and ask the tools that are installed."""
     return IntelFacts(
@@ -81,15 +91,14 @@ def parse_xpu_smi(text: str) -> tuple[IntelToolDevice, ...]:
 
     Raises: ParseError.
     """
-    told = json_from(text, dict[str, Any])
-    rows = told.get("device_list", [])
+    told: _Told = json_from(text, _Told)
     return tuple(
         IntelToolDevice(
-            index=int(row.get("device_id", number)),
-            name=row.get("device_name"),
-            memory_total_bytes=_number(row.get("memory_physical_size_byte")),
+            index=row.device_id,
+            name=row.device_name,
+            memory_total_bytes=_number(row.memory_physical_size_byte),
         )
-        for number, row in enumerate(rows)
+        for row in told.device_list
     )
 
 
