@@ -5,15 +5,7 @@ from __future__ import annotations
 from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.errors import NotKnownError
 from llamaops.facts.generation import Generation, GenerationFacts
-
-PROBLEMS = {
-    "empty": "no text at all",
-    "whitespace": "white space only",
-    "repeated": "one token or phrase repeated",
-    "replacement": "replacement characters, so the bytes were not valid text",
-    "echo": "only the prompt given back",
-    "control": "control characters or markup of special tokens only",
-}
+from llamaops.probes.usable_text import MEANING
 
 
 def _usable(generation: Generation) -> Verdict:
@@ -25,7 +17,7 @@ def _usable(generation: Generation) -> Verdict:
         if source.evidence is not None
     )
     if problem:
-        observed = PROBLEMS.get(problem, problem)
+        observed = next((text for slug, text in MEANING.items() if slug == problem), problem)
         return Verdict(
             holds=False,
             summary=f"the {generation.path} path through {generation.via} gave {observed}",
@@ -35,7 +27,7 @@ def _usable(generation: Generation) -> Verdict:
         )
     return Verdict(
         holds=True,
-        summary=f"the {generation.path} path through {generation.via} gave {length} characters of usable text",
+        summary=f"{generation.path} path through {generation.via}: {length} characters of usable text",
         expected="text that a reader can use",
         observed=f"{length} characters, none of the known faults",
         evidence=evidence,
@@ -84,7 +76,9 @@ def ends_by_itself(generation: GenerationFacts) -> Verdict | NotApplicable:
     if not runs:
         return NotApplicable("nothing was generated")
     ends = [(run, run.end.need()) for run in runs]
-    bad = [(run, end) for run, end in ends if run.stopped_at_bound or end not in {"exit status 0", "HTTP 200"}]
+    bad = [
+        (run, end) for run, end in ends if run.stopped_at_bound or end not in {"exit status 0", "HTTP 200"}
+    ]
     observed = "; ".join(f"{run.path} through {run.via}: {end}" for run, end in bad or ends)
     evidence = tuple(run.end.source.evidence for run, _ in ends if run.end.source.evidence is not None)
     return Verdict(

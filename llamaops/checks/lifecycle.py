@@ -47,10 +47,23 @@ def becomes_ready(lifecycle: LifecycleFacts) -> Verdict | NotApplicable:
     error = lifecycle.first_error.value if isinstance(lifecycle.first_error, Known) else "none in the log"
     return Verdict(
         holds=False,
+        remedy=_remedy_of(end),
         summary=f"not ready: process {end}; last health answer: {last}; first error: {error}",
         expected="/health 200 from our own live process",
         observed=f"process {end}; last health answer {last}; first error: {error}",
     )
+
+
+def _remedy_of(end: str) -> str | None:
+    """Return a better remedy than the general one where the end itself tells the cause."""
+    if "SIGILL" in end:
+        return (
+            "this build uses processor instructions that this CPU lacks: take a build for this CPU "
+            "(for the embedded engine: llamaops fetch engine)"
+        )
+    if "SIGKILL" in end:
+        return "look for the kernel's out-of-memory killer (dmesg), and lower the memory that is needed"
+    return None
 
 
 @check(

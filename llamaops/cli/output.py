@@ -22,13 +22,22 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown")
 
 
-def redactor_for(args: argparse.Namespace | None, files: Iterable[str] = ()) -> Redactor:
-    """Return the redactor of this process: secrets of the environment, the arguments and key files."""
+def redactor_for(
+    args: argparse.Namespace | None, files: Iterable[str] = (), private: Iterable[str] = ()
+) -> Redactor:
+    """Return the redactor of this process: secrets of the environment, the arguments and key files.
+
+    Args:
+        args: The parsed command line; its words are searched for secrets.
+        files: Key files.
+        private: Further texts that must not be recorded, such as the operator's own prompt.
+    """
     from llamaops.record.redact import Redactor
     from llamaops.record.secrets import collect_secrets
 
     words = list(getattr(args, "words", None) or sys.argv[1:])
-    return Redactor(collect_secrets(os.environ, words, list(files)))
+    secrets = collect_secrets(os.environ, words, list(files))
+    return Redactor(secrets._replace(values=(*secrets.values, *private)))
 
 
 def print_error(message: str, args: argparse.Namespace | None = None) -> None:

@@ -71,12 +71,13 @@ def _show(args: argparse.Namespace) -> int:
     import msgspec
 
     from llamaops.cli import output
+    from llamaops.record.redact import redact
     from llamaops.record.store import find, read
 
     folder = find(_folder(args), args.record)
     record = read(folder)
     # Records are stored redacted; a second pass also takes out what has become a secret since.
-    redacted = output.redactor_for(args).record(msgspec.to_builtins(record))
+    redacted = redact(msgspec.to_builtins(record), output.redactor_for(args))
     if args.format == "json":
         output.write_json(redacted.record)
     elif args.format == "markdown":

@@ -23,8 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "serve",
         help="start a managed llama-server, verify it, and keep serving",
-        description="Start llama-server on loopback in its own process group, wait until it is ready, and, with "
-        "--verify, believe it only after representative requests. Ctrl-C stops it and all it started.",
+        description="Start llama-server on loopback in its own process group, wait until it is ready, and, "
+        "with --verify, believe it only after representative requests. Ctrl-C stops it and all it started.",
         usage="llamaops serve [options] [-- any llama-server flag ...]",
         allow_abbrev=False,
     )

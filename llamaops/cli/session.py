@@ -50,7 +50,7 @@ def perform(
 
     accepted = options.accepted(args)
     records = Path(settings.records).expanduser() if settings.records else records_folder(os.environ)
-    redactor = output.redactor_for(args, key_files)
+    redactor = output.redactor_for(args, key_files, private)
     with interruptible(), Machine() as machine:
         session = Session(
             args.command, args.words, machine, redactor, records, observer=output.observer_for(args)

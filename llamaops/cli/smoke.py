@@ -59,4 +59,16 @@ def run(args: argparse.Namespace) -> int:
     def operation(session: Session, machine: Machine) -> str:
         return smoke(session, machine, settings, programs, model, args.prompt)
 
-    return perform(args, settings, facts, operation, private=[args.prompt] if args.prompt else [])
+    return perform(args, settings, facts, operation, private=_private(args))
+
+
+SHORTEST_PRIVATE = 12
+"""A shorter prompt is only left out where it stands as an argument: replaced everywhere, it would wreck text."""
+
+
+def _private(args: argparse.Namespace) -> list[str]:
+    """Leave the operator's own prompt out of the command line, and return it where it has to vanish."""
+    if args.prompt is None:
+        return []
+    args.words = [word.replace(args.prompt, "<prompt>") for word in args.words]
+    return [args.prompt] if len(args.prompt) >= SHORTEST_PRIVATE else []

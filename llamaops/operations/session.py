@@ -16,7 +16,7 @@ from llamaops.errors import ExitStatus
 from llamaops.record import boundaries, store
 from llamaops.record.journal import Journal
 from llamaops.record.record import Record, Tool
-from llamaops.record.redact import Redacted, Redactor
+from llamaops.record.redact import Redacted, Redactor, redact
 from llamaops.schema.boundary import Boundary, BoundaryName
 from llamaops.schema.finding import Finding
 from llamaops.schema.shape import Shape
@@ -201,8 +201,9 @@ class Session:
             facts=self._facts,
             evidence=evidence,
         )
-        redacted = self.redactor.record(msgspec.to_builtins(record))
-        store.write(self.folder, redacted.json(), render_markdown(redacted))
+        redacted = redact(msgspec.to_builtins(record), self.redactor)
+        encoded = msgspec.json.format(msgspec.json.encode(redacted.record), indent=1)
+        store.write(self.folder, encoded, render_markdown(redacted))
         self._journal.append("end", {"outcome": outcome, "exit_status": int(status), "ended": ended})
         return Finished(redacted, self.folder, status)
 

@@ -171,10 +171,7 @@ def resolve(
     origins = []
     for name in names:
         text, origin = next((layer[name] for layer in layers if name in layer), (None, "default"))
-        if text is None:
-            value = getattr(Settings(), name)
-        else:
-            value = _parse(name, text, origin)
+        value = getattr(Settings(), name) if text is None else _parse(name, text, origin)
         values[name] = value
         if value is not None:
             origins.append(Setting(name=name, value=_shown(value), origin=origin))

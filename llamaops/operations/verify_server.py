@@ -19,8 +19,7 @@ from llamaops.system.origin import Origin
 
 PROMISED: tuple[BoundaryName, ...] = ("generated_output", "api_response")
 NOT_COVERED = (
-    "whose process answers, and on which device the weights lie: the server was not started by llamaops, "
-    "and its load log was not seen",
+    "whose process answers and on which device the weights lie: the load log was not seen",
     "one request at a time: slots, batching and a shared KV cache under load were not tried",
 )
 

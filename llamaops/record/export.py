@@ -60,7 +60,8 @@ def _texts_of(node: ast.ClassDef) -> dict[str, str]:
 
 def _subclasses(kind: type) -> set[type]:
     found: set[type] = set()
-    for one in kind.__subclasses__():
+    direct: list[type] = kind.__subclasses__()
+    for one in direct:
         found |= {one} | _subclasses(one)
     return found
 

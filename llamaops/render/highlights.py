@@ -40,60 +40,75 @@ def _seconds(value: Any) -> str:  # noqa: ANN401
     return f"{1000 * value:,.0f} ms" if value < 1 else f"{value:,.2f} s"
 
 
+def _lag(value: Any) -> str:  # noqa: ANN401
+    return f"{_seconds(value)} (since the log's listening line)"
+
+
+def _latency(value: Any) -> str:  # noqa: ANN401
+    return f"{_seconds(value)} (median between chunks)"
+
+
 def _devices(value: Any) -> str:  # noqa: ANN401
     return ", ".join(f"{item['name']} ({item['description']})" for item in value) or "none but the CPU"
 
 
 def _buffers(value: Any) -> str:  # noqa: ANN401
-    return ", ".join(f"{item['name']} {item['size_bytes'] / 2**20:,.2f} MiB" for item in value if item["size_bytes"])
+    return ", ".join(
+        f"{item['name']} {item['size_bytes'] / 2**20:,.2f} MiB" for item in value if item["size_bytes"]
+    )
 
 
-# Label, path below the facts, format. A row whose fact is not known is left out: the summary shows
-# what was seen, and the findings and gaps say what was not.
-ROWS: tuple[tuple[str, str, Format], ...] = (
-    ("system", "host.os.name", shown),
-    ("processor", "host.cpu.model", shown),
-    ("usable CPUs", "host.cpu.effective_cpus", shown),
-    ("usable memory", "host.memory.effective_available_bytes", _bytes),
-    ("memory bound by", "host.memory.bound_by", shown),
-    ("model file", "model.path", shown),
-    ("name", "model.name", shown),
-    ("architecture", "model.architecture", shown),
-    ("parameters", "model.parameter_count", shown),
-    ("tensor data", "model.tensor_bytes", _bytes),
-    ("types by bytes", "model.tensor_types", _types),
-    ("bits per weight", "model.bits_per_weight", shown),
-    ("trained context", "model.context_length_tokens", shown),
-    ("layers", "model.block_count", shown),
-    ("heads / KV heads", "model.head_count", shown),
-    ("KV heads", "model.head_count_kv", shown),
-    ("vocabulary", "model.vocabulary_size", shown),
-    ("tokenizer", "model.tokenizer_model", shown),
-    ("chat template", "model.chat_template", _present),
-    ("shards", "model.shards", _parts),
-    ("program", "binary.path", shown),
-    ("build", "binary.version.text", shown),
-    ("devices listed", "binary.devices", _devices),
-    ("weights lie in", "load.weight_buffers", _buffers),
-    ("path", "generation.chosen_via", shown),
-    ("raw text", "generation.raw.text", _text),
-    ("raw tokens", "generation.raw.generated_tokens", shown),
-    ("prompt processing", "generation.raw.prompt_processing_per_s", _rate),
-    ("token generation", "generation.raw.token_generation_per_s", _rate),
-    ("chat text", "generation.chat.text", _text),
-    ("ready after", "lifecycle.ready_s", _seconds),
-    ("known ready after", "lifecycle.ready_lag_s", lambda value: f"{_seconds(value)} (since the log's listening line)"),
-    ("server's build", "server.props.build_info", shown),
-    ("answer", "server.chat.text", _text),
-    ("time to first token", "server.chat_stream.first_token_s", _seconds),
-    ("inter-token latency", "server.chat_stream.inter_piece_median_s", lambda value: f"{_seconds(value)} (median between chunks)"),
-)  # fmt: skip
+# Label, path below the facts, format, and the commands whose summary shows it (none: every command's).
+# A row whose fact is not known is left out: the summary shows what was seen, and the findings and gaps
+# say what was not.
+Row = tuple[str, str, Format, tuple[str, ...]]
+HOST = ("preflight",)
+MODEL = ("inspect",)
+ROWS: tuple[Row, ...] = (
+    ("system", "host.os.name", shown, HOST),
+    ("processor", "host.cpu.model", shown, HOST),
+    ("usable CPUs", "host.cpu.effective_cpus", shown, HOST),
+    ("usable memory", "host.memory.effective_available_bytes", _bytes, HOST),
+    ("memory bound by", "host.memory.bound_by", shown, HOST),
+    ("model file", "model.path", shown, ()),
+    ("model name", "model.name", shown, ()),
+    ("architecture", "model.architecture", shown, MODEL),
+    ("parameters", "model.parameter_count", shown, MODEL),
+    ("tensor data", "model.tensor_bytes", _bytes, MODEL),
+    ("types by bytes", "model.tensor_types", _types, MODEL),
+    ("bits per weight", "model.bits_per_weight", shown, MODEL),
+    ("trained context", "model.context_length_tokens", shown, MODEL),
+    ("layers", "model.block_count", shown, MODEL),
+    ("attention heads", "model.head_count", shown, MODEL),
+    ("KV heads", "model.head_count_kv", shown, MODEL),
+    ("vocabulary", "model.vocabulary_size", shown, MODEL),
+    ("tokenizer", "model.tokenizer_model", shown, MODEL),
+    ("chat template", "model.chat_template", _present, MODEL),
+    ("shards", "model.shards", _parts, MODEL),
+    ("program", "binary.path", shown, ()),
+    ("build", "binary.version.text", shown, ()),
+    ("devices listed", "binary.devices", _devices, ()),
+    ("plan", "launch.plan", shown, ()),
+    ("weights lie in", "load.weight_buffers", _buffers, ()),
+    ("path", "generation.chosen_via", shown, ()),
+    ("raw text", "generation.raw.text", _text, ()),
+    ("raw tokens", "generation.raw.generated_tokens", shown, ()),
+    ("prompt processing", "generation.raw.prompt_processing_per_s", _rate, ()),
+    ("token generation", "generation.raw.token_generation_per_s", _rate, ()),
+    ("chat text", "generation.chat.text", _text, ()),
+    ("ready after", "lifecycle.ready_s", _seconds, ()),
+    ("known ready after", "lifecycle.ready_lag_s", _lag, ()),
+    ("server's build", "server.props.build_info", shown, ()),
+    ("chat answer", "server.chat.text", _text, ()),
+    ("time to first token", "server.chat_stream.first_token_s", _seconds, ()),
+    ("inter-token latency", "server.chat_stream.inter_piece_median_s", _latency, ()),
+)
 
 
-def highlights(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (label, text) for each row of the table whose fact is known, then one per program found."""
-    for label, path, form in ROWS:
-        value = lookup(facts, path)
+def highlights(command: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (label, text) for each row of the table that a command shows, then one per program found."""
+    for label, path, form, commands in ROWS:
+        value = lookup(facts, path) if not commands or command in commands else None
         if value not in (None, "", [], ()):
             yield label, one_line(form(value), 220)
     for program in lookup(facts, "binaries.found") or []:

@@ -27,7 +27,8 @@ def _lines(record: View) -> Iterator[str]:
     yield f"- promised by this command: {', '.join(record.promised) or 'nothing'}"
     yield f"- ended: {cell(record.ended)} (exit status {record.exit_status})"
     yield f"- record `{record.id}`, {record.started_at} to {record.finished_at or 'killed'}"
-    yield f"- llamaops {record.tool.version}, command `{one_line(' '.join(('llamaops', *record.argv))).replace('`', '')}`"
+    words = one_line(" ".join(("llamaops", *record.argv))).replace("`", "")
+    yield f"- llamaops {record.tool.version}, command `{words}`"
     yield ""
     yield from _boundaries(record)
     yield from _findings(record)

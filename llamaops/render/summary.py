@@ -43,7 +43,7 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
         f"(strongest boundary reached: {record.strongest or 'none'})",
         f"bold {STYLES[record.outcome]}",
     )
-    for label, text in highlights(record.facts):
+    for label, text in highlights(record.command, record.facts):
         yield Line(f"  {label:<19} {text}")
     for boundary in record.boundaries:
         word = STATE_WORDS[boundary.state]
