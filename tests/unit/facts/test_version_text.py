@@ -36,7 +36,7 @@ BUILT = "built with GNU 11.4.0 for Linux x86_64\n"
         ("version: 0 (unknown)\n" + BUILT,
          ("absent", "absent", "absent", "absent", "GNU 11.4.0", "Linux x86_64")),
         ("version: unknown\n", ("absent", "absent", "absent", "absent", "absent", "absent")),
-        ("load_backend: loaded CPU backend from libggml-cpu.so\nversion: 0.7.0 (build 11669, commit Debian)\n",
+        ("load_backend: loaded CPU backend from x.so\nversion: 0.7.0 (build 11669, commit Debian)\n",
          ("0.7.0", False, 11669, "Debian", "absent", "absent")),
     ],
 )  # fmt: skip
