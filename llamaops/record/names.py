@@ -43,7 +43,7 @@ _TOKEN_OF = frozenset(
 # A token of these is a piece of a text.
 _TOKENS_OF_TEXT = frozenset(
     """bos eos eot eom eog pad unk sep cls mask fim n max min prompt completion total special added image audio
-    video num per cached draft stop next last first new sampled generated prefill decode control word bot
+    video num per cached draft stop next last first new sampled generated prefill decode control word
     type think thinking tool newline nl suffix prefix middle rep start end begin bpe piece add ignore out
     predicted reasoning input output vocab text parse time target""".split()
 )
@@ -120,6 +120,8 @@ def _special(bare: str, words: list[str]) -> str | None:
         return COOKIE
     if joined in _HOSTS or joined.endswith("hostname"):
         return HOST_NAME
+    if bare == "hft":  # llama.cpp's short form of --hf-token
+        return STRONG
     if bare in _USERS:
         return USER_NAME
     if joined in _DEVICES or (words[-1] in ("uuid", "serial") and len(words) > 1):
@@ -161,7 +163,7 @@ def _key(bare: str, before: str, stem: str) -> str:
 
 
 def _token(bare: str, before: str, stem: str) -> str:
-    if before in _TOKENS_OF_TEXT and not (before == "bot" and bare.isupper()):
+    if before in _TOKENS_OF_TEXT:
         return NOTHING
     if stem == "tokens":
         return STRONG if before in ("auth", "access", "api", "secret") else NOTHING

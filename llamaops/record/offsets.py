@@ -50,6 +50,10 @@ class Rewrite(Generic[AnyStr]):
         after = self.back(end, end + 1)[0] if end < len(self.text) else self._total()
         return min(before, tight_start), max(after, tight_end)
 
+    def joints(self) -> list[int]:
+        """Return where in the new text something was replaced."""
+        return self._copied_to[1:]
+
     def _total(self) -> int:
         return self._taken_from[-1] + self._sizes[-1]
 

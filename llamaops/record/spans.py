@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 # Kinds of values, which are also the words in placeholders. SECRETS are what a digest must not outlive.
-SECRET, USER, HOST, ADDRESS, EMAIL, DEVICE, HOME = (
-    "secret", "user", "host", "address", "email", "device", "home",
+SECRET, HOME, EMAIL, USER, HOST, ADDRESS, DEVICE = (
+    "secret", "home", "email", "user", "host", "address", "device",
 )  # fmt: skip
-KINDS = (SECRET, USER, HOST, ADDRESS, EMAIL, DEVICE, HOME)
+KINDS = (SECRET, HOME, EMAIL, USER, HOST, ADDRESS, DEVICE)
 
 
 class Span(NamedTuple):
@@ -35,9 +35,8 @@ def merged(spans: Iterable[Span]) -> list[Span]:
             continue
         if result and span.start < result[-1].end:
             last = result[-1]
-            first, second = sorted((last, span), key=lambda item: (KINDS.index(item.kind), item.start - item.end))
-            end = max(last.end, span.end)
-            result[-1] = first._replace(start=last.start, end=end) if second else first
+            telling = min((last, span), key=lambda item: (KINDS.index(item.kind), item.start - item.end))
+            result[-1] = telling._replace(start=last.start, end=max(last.end, span.end))
         else:
             result.append(span)
     return result

@@ -1,0 +1,273 @@
+"""Find the values that the tool was told, in whatever form they stand in a text.
+
+Three things are searched: the text as it is, for the usual encodings of each value; the text after
+`forms.plain`, for each value after the same; and, three deep, what both hold in base64. The last decodes
+the text at all four phases instead of looking for encoded values: that finds a value at any place inside
+of an encoded text, and encodings inside one another, at a cost that does not depend on the number of values.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from llamaops.record import forms
+from llamaops.record.offsets import Rewrite, rewrite
+
+_DEEPEST = 3
+_SHORT = 6  # a value whose plain form is shorter is looked at closely before it counts as found
+_JOINED_LINES_FROM = 8  # shorter values are not looked for across an end of line, unless it is a terminal's
+_LONGEST_RUN = 16384  # bytes of base64 that are looked at on each side of a joint
+_FROM = b"-_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_TO = b"+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_NO_BASE64 = bytes(set(range(256)) - set(_FROM))
+_RUN = _FROM + b"=%\\\"'$"
+_STANDARD = bytes.maketrans(_FROM, _TO)
+
+
+class Hit(NamedTuple):
+    """Where a value was found, in bytes."""
+
+    start: int
+    end: int
+    value: str
+
+
+class GivenValues:
+    """The values to look for, prepared once."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._exact: list[tuple[bytes, str]] = []
+        self._deep_exact: list[tuple[bytes, str]] = []
+        self._plain: list[tuple[bytes, str]] = []
+        self._parts: list[tuple[bytes, str]] = []
+        seen = set()
+        for value in sorted(set(values), key=len, reverse=True):
+            raw = encoded(value)
+            folded = forms.plain(raw)
+            usable = len(folded) >= 3
+            if usable:
+                self._plain.append((folded, value))
+            for form in sorted(forms.encodings(value), key=len, reverse=True):
+                data = encoded(form)
+                if data not in seen and (data == raw or not usable or folded not in forms.plain(data)):
+                    seen.add(data)
+                    self._exact.append((data, value))
+                    if not usable or form != value:
+                        self._deep_exact.append((data, value))
+            if len(raw) >= 12:
+                self._parts.append((raw, value))
+        shortest = min((len(data) for data, _ in self._plain + self._exact), default=3)
+        self._least_base64 = max(4, -(-shortest * 8 // 6))
+        self._runs = re.compile(rb"[A-Za-z0-9+/_-]{%d,}" % self._least_base64)
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to look for."""
+        return bool(self._exact)
+
+    def find(self, data: bytes) -> list[Hit]:
+        """Return every place that has to go, overlaps included."""
+        if not self._exact:
+            return []
+        if b"\x1b" not in data:
+            return self._find(data)
+        bare = rewrite(forms.colour(), lambda _match: b"", data)
+        return [Hit(*bare.back(hit.start, hit.end), hit.value) for hit in self._find(bare.text)]
+
+    def _find(self, data: bytes) -> list[Hit]:
+        hits = list(self._search(data, 0))
+        inline = forms.stamp_inside().search(data) is not None
+        for name, (mark, pattern) in forms.joins().items():
+            if mark in data and (inline or not name.startswith("inline")):
+                hits += self._find_joined(data, pattern, name)
+        return hits + list(self._cut_parts(data))
+
+    def _find_joined(self, data: bytes, pattern: re.Pattern[bytes], name: str) -> list[Hit]:
+        joined = rewrite(pattern, lambda _match: b"", data)
+        if len(joined.text) == len(data):
+            return []
+        found = list(self._search(joined.text, _DEEPEST))
+        if name != "indented":
+            for start, end in self._runs_at(joined):
+                found += [
+                    Hit(start + hit.start, start + hit.end, hit.value)
+                    for hit in self._decode(joined.text[start:end], 0)
+                ]
+        return [piece for hit in found for piece in _pieces(joined, hit)]
+
+    def _runs_at(self, joined: Rewrite[bytes]) -> Iterator[tuple[int, int]]:
+        """Yield the runs of base64 letters, escapes between them included, that cross a joint."""
+        done = 0
+        for joint in joined.joints():
+            if joint < done:
+                continue
+            left = joined.text[max(0, joint - _LONGEST_RUN) : joint]
+            right = joined.text[joint : joint + _LONGEST_RUN]
+            before = len(left) - len(left.rstrip(_RUN))
+            after = len(right) - len(right.lstrip(_RUN))
+            if before and after and before + after >= self._least_base64:
+                done = joint + after
+                yield joint - before, done
+
+    def _search(self, data: bytes, depth: int) -> Iterator[Hit]:
+        """Yield what one text holds: as it is, plain, and in base64."""
+        for needle, value in self._deep_exact if depth else self._exact:
+            if needle in data:
+                yield from _places(data, needle, value)
+        folded = forms.plain(data)
+        hits: list[Hit] = []
+        for needle, value in self._plain:
+            if needle in folded:
+                hits += _places(folded, needle, value)
+        if depth < _DEEPEST:
+            hits += self._search_base64(folded, depth)
+        if hits:
+            yield from self._plain_back(data, hits)
+        if depth < _DEEPEST and (b"\\n" in data or b"\\r" in data or b"\\t" in data):
+            # An escaped end of line is two characters, and the second may belong to what follows it.
+            yield from self._search_base64(data, depth)
+
+    def _search_base64(self, data: bytes, depth: int) -> list[Hit]:
+        if depth:  # most of what was decoded is noise, which has few long runs
+            data_runs = list(self._runs.finditer(data))
+            if not data_runs:
+                return []
+            return [
+                Hit(hit.start + run.start(), hit.end + run.start(), hit.value)
+                for run in data_runs
+                for hit in self._decode(run[0], depth)
+            ]
+        return self._decode(data, depth)
+
+    def _decode(self, data: bytes, depth: int) -> list[Hit]:
+        letters = data.translate(_STANDARD, _NO_BASE64)
+        if len(letters) < self._least_base64:
+            return []
+        hits = []
+        for phase in range(4):
+            chunk = letters[phase:]
+            chunk += b"A" * (-len(chunk) % 4)
+            inner = binascii.a2b_base64(chunk)
+            for start, end, value in self._search(inner, depth + 1):
+                first = phase + start * 8 // 6
+                hits.append(Hit(first, min(phase + -(-end * 8 // 6), len(letters)), value))
+        if not hits:
+            return []
+        where = [index for index, byte in enumerate(data) if byte in _BASE64_BYTES]
+        back = [Hit(where[hit.start], where[hit.end - 1] + 1, hit.value) for hit in hits if hit.start < hit.end]
+        return [hit for hit in back if _is_one_run(data[hit.start : hit.end])]
+
+    def _plain_back(self, data: bytes, hits: list[Hit]) -> Iterator[Hit]:
+        done = forms.plain_back(data)
+        for hit in hits:
+            tight = wide = (hit.start, hit.end)
+            for step in reversed(done):
+                tight, wide = step.back(*tight), step.back_wide(*wide)
+            raw = encoded(hit.value)
+            begins, ends = forms.plain(raw[:1]) == b"", forms.plain(raw[-1:]) == b""
+            start = max(wide[0], tight[0] - 64) if begins else tight[0]
+            end = min(wide[1], tight[1] + 64) if ends else tight[1]
+            if hit.end - hit.start < _SHORT and not _really(data[start:end], raw):
+                continue
+            if _cut_is_credible(data, start, end, hit.value):
+                yield Hit(start, end, hit.value)
+
+    def _cut_parts(self, data: bytes) -> Iterator[Hit]:
+        """Yield what is left of a long value where the text was cut off in the middle of it."""
+        for raw, value in self._parts:
+            at = data.find(raw[:8])
+            while at >= 0:
+                size = _common(data, at, raw)
+                after = data[at + size : at + size + 1]
+                if size < len(raw) and (not after or after in b"\r\n\x1b.\xe2"):
+                    yield Hit(at, at + size, value)
+                    yield from _rest(data, at + size, raw[size:], value)
+                at = data.find(raw[:8], at + 1)
+
+
+def _pieces(joined: Rewrite[bytes], hit: Hit) -> Iterator[Hit]:
+    """Yield what a hit covers of the original, without what stood between its parts."""
+    inside = [joint for joint in joined.joints() if hit.start < joint < hit.end]
+    for start, end in pairwise([hit.start, *inside, hit.end]):
+        yield Hit(*joined.back(start, end), hit.value)
+
+
+_BASE64_BYTES = frozenset(_FROM)
+
+
+def encoded(text: str) -> bytes:
+    """Return the text as bytes; what came from undecodable bytes becomes those bytes again."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _places(data: bytes, needle: bytes, value: str) -> Iterator[Hit]:
+    at = data.find(needle)
+    while at >= 0:
+        yield Hit(at, at + len(needle), value)
+        at = data.find(needle, at + 1)
+
+
+def _common(data: bytes, at: int, raw: bytes) -> int:
+    size = 0
+    while size < len(raw) and data[at + size : at + size + 1] == raw[size : size + 1]:
+        size += 1
+    return size
+
+
+def _rest(data: bytes, at: int, rest: bytes, value: str) -> Iterator[Hit]:
+    """Yield the rest of a cut value, where it follows within the next line or so."""
+    found = data.find(rest, at, at + 512) if len(rest) >= 3 else -1
+    if found >= 0:
+        yield Hit(found, found + len(rest), value)
+
+
+def _is_one_run(piece: bytes) -> bool:
+    """Say whether encoded text is one run, but for line ends, indentation and what `plain` leaves between."""
+    between = piece.translate(None, _FROM)
+    return not between or not between.strip(b" \t\r\n\\\"'")
+
+
+def _cut_is_credible(data: bytes, start: int, end: int, value: str) -> bool:
+    """Say whether a line end inside of a found value may be no accident."""
+    if b"\n" in value.encode("utf-8", "replace") or len(value) >= _JOINED_LINES_FROM:
+        return True
+    cut = data.find(b"\n", start, end)
+    if cut < 0:
+        return True
+    line = data[data.rfind(b"\n", 0, cut) + 1 : cut].rstrip(b"\r")
+    return len(line.decode("utf-8", "replace")) in forms.TERMINAL_WIDTHS
+
+
+def _really(piece: bytes, raw: bytes) -> bool:
+    """Say whether a short piece of text is an encoded form of a value: undo one syntax after the other."""
+    undo: tuple[Callable[[bytes], bytes], ...] = (
+        lambda text: forms.plain_steps()[0][0].sub(forms.plain_steps()[0][1], text),
+        _unescaped,
+        lambda text: text.replace(b"$$", b"$"),
+        lambda text: text.replace(b"%%", b"%"),
+        lambda text: text.replace(b"'\"'\"'", b"'").replace(b"'\\''", b"'"),
+    )
+    piece = forms.colour().sub(b"", piece).replace(b"\n", b"").replace(b"\r", b"")
+    tried, waiting = {piece}, [piece]
+    for _depth in range(4):
+        if any(raw in text for text in waiting):
+            return True
+        waiting = [new for text in waiting for step in undo if (new := step(text)) not in tried]
+        tried.update(waiting)
+    return any(raw in text for text in waiting)
+
+
+def _unescaped(text: bytes) -> bytes:
+    def one(match: re.Match[bytes]) -> bytes:
+        body = match[1]
+        if body[:1] in b"ux" and len(body) > 1:
+            return chr(int(body[1:], 16)).encode("utf-8", "surrogatepass")
+        return {b"n": b"\n", b"r": b"\r", b"t": b"\t"}.get(body, body)
+
+    return re.sub(rb"\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)", one, text)
