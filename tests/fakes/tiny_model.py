@@ -1,0 +1,137 @@
+"""A model of a few hundred kilobytes that the real engine loads and that says a fixed sentence.
+
+Each word's row of the output matrix is the embedding of the word before it, so that greedy sampling walks
+through `WORDS` and begins again (or ends, with `ends=True`), whatever the prompt was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+WORDS = ("the", "small", "model", "counts", "from", "one", "to", "many", "and", "then", "rests", "again")
+SPECIAL = ("<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>")
+BOS, EOS = 1, 2
+WIDTH, HEADS, HEADS_KV, FEED_FORWARD = 64, 2, 1, 128
+CONTEXT = 2048
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+TYPES = {"F32": gguf.GGMLQuantizationType.F32, "F16": gguf.GGMLQuantizationType.F16}
+TYPES["Q8_0"] = gguf.GGMLQuantizationType.Q8_0
+FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}
+
+
+def vocabulary(words: Sequence[str]) -> tuple[list[bytes], list[int]]:
+    """Return tokens and their types: special ones, all bytes, printable characters, the words."""
+    tokens = [text.encode() for text in SPECIAL]
+    types = [UNKNOWN] + [CONTROL] * (len(SPECIAL) - 1)
+    tokens += [b"<0x%02X>" % byte for byte in range(256)]
+    types += [BYTE] * 256
+    characters = [chr(code) for code in range(33, 127)] + ["\N{LOWER ONE EIGHTH BLOCK}"]
+    tokens += [character.encode() for character in characters]
+    tokens += [f"\N{LOWER ONE EIGHTH BLOCK}{word}".encode() for word in words]
+    types += [NORMAL] * (len(characters) + len(words))
+    return tokens, types
+
+
+def weights(words: Sequence[str], count: int, *, layers: int, ends: bool) -> dict[str, np.ndarray]:
+    """Return every tensor; the last tokens of the vocabulary are the words."""
+    dice = np.random.default_rng(7)
+
+    def noise(*shape: int, scale: float = 0.01) -> np.ndarray:
+        return (scale * dice.standard_normal(shape)).astype(np.float32)
+
+    shared = noise(WIDTH, scale=1.0)
+    embedding = noise(count, WIDTH, scale=0.05) + shared
+    first = count - len(words)
+    embedding[first:] = noise(len(words), WIDTH, scale=1.0)
+    output = noise(count, WIDTH)
+    output[first] = shared + (0 if ends else embedding[count - 1])
+    output[first + 1 :] = embedding[first : count - 1]
+    if ends:
+        output[EOS] = embedding[count - 1]
+    tensors = {
+        "token_embd.weight": embedding,
+        "output_norm.weight": np.ones(WIDTH, np.float32),
+        "output.weight": output,
+    }
+    kv = WIDTH // HEADS * HEADS_KV
+    for layer in range(layers):
+        tensors |= {
+            f"blk.{layer}.attn_norm.weight": np.ones(WIDTH, np.float32),
+            f"blk.{layer}.attn_q.weight": noise(WIDTH, WIDTH),
+            f"blk.{layer}.attn_k.weight": noise(kv, WIDTH),
+            f"blk.{layer}.attn_v.weight": noise(kv, WIDTH),
+            f"blk.{layer}.attn_output.weight": noise(WIDTH, WIDTH),
+            f"blk.{layer}.ffn_norm.weight": np.ones(WIDTH, np.float32),
+            f"blk.{layer}.ffn_gate.weight": noise(FEED_FORWARD, WIDTH),
+            f"blk.{layer}.ffn_up.weight": noise(FEED_FORWARD, WIDTH),
+            f"blk.{layer}.ffn_down.weight": noise(WIDTH, FEED_FORWARD),
+        }
+    return tensors
+
+
+def write_tiny_model(
+    path: Path,
+    *,
+    layers: int = 2,
+    type_name: str = "F16",
+    template: str | None = CHATML,
+    words: Sequence[str] = WORDS,
+    ends: bool = False,
+    name: str = "Tiny Test Model",
+) -> Path:
+    """Write a model that llama.cpp loads in milliseconds and return its path.
+
+    Args:
+        path: Where to write it.
+        layers: Blocks.
+        type_name: Type of the matrices: F32, F16 or Q8_0. Build b10434 was seen to die of SIGILL with Q8_0
+            at this size, on a virtual machine without AMX ("AMX is not ready to be used!").
+        template: Chat template; None for a model without one.
+        words: What it says, one token each, at least two.
+        ends: Whether it ends after the last word instead of beginning again.
+        name: `general.name`.
+    """
+    tokens, types = vocabulary(words)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type("model")
+    writer.add_name(name)
+    writer.add_license("cc0-1.0")
+    writer.add_file_type(FILE_TYPES[type_name])
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(layers)
+    writer.add_feed_forward_length(FEED_FORWARD)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS_KV)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([-float(number) for number in range(len(tokens))])
+    writer.add_token_types(types)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(BOS)
+    writer.add_eos_token_id(EOS)
+    writer.add_add_bos_token(True)
+    if template is not None:
+        writer.add_chat_template(template)
+    for tensor_name, tensor in weights(words, len(tokens), layers=layers, ends=ends).items():
+        wanted = TYPES["F32"] if tensor.ndim == 1 else TYPES[type_name]
+        data = gguf.quants.quantize(tensor, wanted)
+        writer.add_tensor(tensor_name, data, raw_dtype=wanted)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
