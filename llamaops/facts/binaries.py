@@ -15,6 +15,8 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from llamaops.facts.binary_libraries import backends_of, collect_libraries, collect_missing
 from llamaops.facts.binary_probe import Answer, ask, confirm_flags, read_devices, read_help, read_version
 from llamaops.facts.binary_types import BinariesFacts, BinaryFacts, Inherited
@@ -55,7 +57,7 @@ def collect_binaries(system: System, *, bin_dir: str | None, extra: Sequence[str
     """
     candidates, searched = find_candidates(system, bin_dir=bin_dir, extra=extra)
     run = _Run(system)
-    found = run.collect(candidates)
+    found = [_without_prose(binary) for binary in run.collect(candidates)]
     source = Source(kind="computed", name="names in the folders searched, and the files themselves")
     return BinariesFacts(
         found=Known(value=tuple(found), source=source),
@@ -64,6 +66,14 @@ def collect_binaries(system: System, *, bin_dir: str | None, extra: Sequence[str
         inherited=run.inherited,
         digest_elapsed_s=round(run.digests.elapsed_s, 4),
     )
+
+
+def _without_prose(binary: BinaryFacts) -> BinaryFacts:
+    """Leave out help texts, which are evidence too: ten programs would make a record of a megabyte."""
+    if isinstance(binary.capabilities, Unknown):
+        return binary
+    short = Known(value=binary.capabilities.value.without_prose(), source=binary.capabilities.source)
+    return msgspec.structs.replace(binary, capabilities=short)
 
 
 def collect_binary(system: System, path: str, role: str) -> BinaryFacts:

@@ -38,13 +38,13 @@ class Option(Shape, frozen=True, kw_only=True, omit_defaults=True):
     value_hints: tuple[str, ...] = ()
     """One hint for each value it takes; none for a switch."""
     help: str = ""
-    """The help text on one line."""
+    """The help text on one line; where many programs are listed, only of removed or deprecated options."""
     allowed_values: tuple[str, ...] = ()
     """The values it names, where it names them."""
     default: str | None = None
     """The default as displayed, up to the first comma; text, never a typed value: some are wrong."""
     default_note: str | None = None
-    """The whole of what is said about the default."""
+    """The whole of what is said about the default, where that is more."""
     env: str | None = None
     """The environment variable that sets it."""
     section: str | None = None
@@ -103,6 +103,19 @@ class Capabilities(Shape, frozen=True, kw_only=True):
             return next((name for name in advised if name in names), None)
         found = difflib.get_close_matches(fold(flag), names, n=1, cutoff=0.6)
         return found[0] if found else None
+
+    def without_prose(self) -> Capabilities:
+        """Return the same without help texts, for a record: the raw text is kept as evidence there.
+
+        Where a text says that an option is removed or deprecated it stays, for it names the replacement.
+        """
+        return msgspec.structs.replace(
+            self,
+            options=tuple(
+                option if option.removed or option.deprecated else msgspec.structs.replace(option, help="")
+                for option in self.options
+            ),
+        )
 
     def env_names(self) -> tuple[str, ...]:
         """Return the environment variables that the help text names."""
@@ -274,14 +287,15 @@ def _option(aliases: list[str], hints: list[str], raw: _Raw) -> Option:
     env = re.search(r"\(env: ([A-Za-z_][A-Za-z0-9_]*)\)", said)
     help_text = re.sub(r"\s*\(env: [A-Za-z_][A-Za-z0-9_]*\)", "", said)
     note = _default_note(help_text)
+    default = None if note is None else _default_value(note)
     return Option(
         aliases=tuple(positive),
         negated=tuple(negated),
         value_hints=tuple(hints),
         help=help_text,
         allowed_values=_allowed_values(hints, raw.lines, help_text),
-        default=None if note is None else _default_value(note),
-        default_note=note,
+        default=default,
+        default_note=note if note != default else None,
         env=env[1] if env else None,
         section=raw.section,
         removed="argument has been removed" in said,

@@ -42,11 +42,11 @@ def test_every_option_of_a_server_is_read_as_an_independent_reader_did(
             assert option.default is None, option.spellings
         else:
             assert option.default is not None
-            assert option.default_note is not None
+            note = option.default if option.default_note is None else option.default_note
             if option.aliases[0] in CUT_DIFFERENTLY:
                 assert other["default_text"].split(")")[0].startswith(option.default.split()[0])
             else:
-                assert option.default_note.strip("'") == other["default_text"], option.spellings
+                assert note.strip("'") == other["default_text"], option.spellings
                 assert option.default == re.split(r"[,;] ", other["default_text"])[0], option.spellings
 
 
@@ -264,3 +264,13 @@ def test_a_text_without_options_is_no_help_text(text: str) -> None:
 def test_carriage_returns_do_not_disturb() -> None:
     text = (DATA / "b11669/llama-server.help.stdout.txt").read_text()
     assert parse_help(text.replace("\n", "\r\n")) == parse_help(text)
+
+
+def test_a_record_keeps_only_the_prose_that_names_a_replacement() -> None:
+    whole = read("b11669/llama-server")
+    short = whole.without_prose()
+    assert short.nearest("--draft-max") == "--spec-draft-n-max"
+    assert [o.spellings for o in short.options] == [o.spellings for o in whole.options]
+    size = short.find("-c")
+    assert size is not None
+    assert (size.help, size.default, size.env) == ("", "0", "LLAMA_ARG_CTX_SIZE")
