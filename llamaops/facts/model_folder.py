@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import Literal, NamedTuple
 
 from llamaops.facts.derive import derive
@@ -67,12 +69,12 @@ def collect_model_folder(
         nobody = not_attempted("no model was named")
         return ModelFolderFacts(**dict.fromkeys(ModelFolderFacts.__struct_fields__, nobody))
     source = Source(kind="file", name=model_path)
-    place = observe(source, read=lambda: system.realpath(os.path.abspath(model_path)), parse=_place)
+    place = observe(source, read=lambda: _place(system, model_path), parse=lambda found: found)
     mount = _mount(place, mounts)
     return ModelFolderFacts(
         folder=derive(place, lambda found: found.folder),
         readable=_readable(system, place),
-        size_bytes=derive(place, lambda found: system.stat(found.file).st_size),
+        size_bytes=derive(place, lambda found: _size(system, found)),
         free_bytes=_free(system, place),
         file_system=derive(mount, lambda found: found.kind),
         storage=derive(mount, lambda found: storage_of(found.kind)),
@@ -81,8 +83,13 @@ def collect_model_folder(
     )
 
 
-def _place(real: str) -> _Place:
-    return _Place(real, os.path.dirname(real) or "/")
+def _place(system: System, model_path: str) -> _Place:
+    real = system.realpath(os.path.abspath(model_path))
+    try:
+        is_folder = stat.S_ISDIR(system.stat(real).st_mode)
+    except OSError:  # told by `readable`
+        is_folder = False
+    return _Place(real, real if is_folder else os.path.dirname(real) or "/")
 
 
 def _readable(system: System, place: Fact[_Place]) -> Fact[bool]:
@@ -95,6 +102,12 @@ def _readable(system: System, place: Fact[_Place]) -> Fact[bool]:
     except OSError as error:
         return unknown_from_os_error(place.source, error)
     return Known(value=system.access(place.value.file, os.R_OK), source=place.source)
+
+
+def _size(system: System, place: _Place) -> int:
+    if place.folder == place.file:
+        raise FileNotFoundError(errno.ENOENT, "a folder was named, not a file")
+    return system.stat(place.file).st_size
 
 
 def _free(system: System, place: Fact[_Place]) -> Fact[int]:

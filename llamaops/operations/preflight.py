@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from llamaops.facts.accelerator import collect_accelerators
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import collect_binaries
@@ -42,9 +40,7 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
     tasks = {
         "binaries": lambda: collect_binaries(machine, bin_dir=bin_dir),
         "accelerators": lambda: collect_accelerators(machine),
-        "host": lambda: collect_host(
-            machine, model_path=str(Path(model_path).parent) if model_path else None
-        ),
+        "host": lambda: collect_host(machine, model_path=model_path),
     }
     if model_path is not None:
         tasks["model"] = lambda: collect_gguf(machine, model_path)

@@ -88,3 +88,11 @@ def test_storage(kind: str, storage: str) -> None:
 def test_a_relative_path_is_taken_from_the_working_folder() -> None:
     system = FakeSystem(files={"/proc/self/mountinfo": MOUNTS})
     assert collect_host(system, model_path="x.gguf").model_folder.folder.need() == os.path.abspath(".")
+
+
+def test_a_folder_that_was_named_is_the_folder() -> None:
+    system = FakeSystem(files={"/proc/self/mountinfo": MOUNTS, "/models/a.gguf": "GGUF"})
+    found = collect_host(system, model_path="/models").model_folder
+    assert found.folder.need() == "/models"
+    assert found.storage.need() == "network"
+    assert isinstance(found.size_bytes, Unknown)
