@@ -65,7 +65,7 @@ def chat_answers(server: ServerFacts) -> Verdict | NotApplicable:
 def embeddings_answer(server: ServerFacts, asked: AskedFacts) -> Verdict | NotApplicable:
     """Ask that equal texts have equal vectors, different ones different, and none is zero."""
     outcome = server.outcome("embeddings")
-    if not asked.embeddings and not isinstance(server.embeddings, Known):
+    if not asked.embeddings and not isinstance(outcome, Known):
         return NotApplicable("the server is not one for embeddings")
     fault = fault_of(outcome.need(), "one vector for each text")
     if fault is not None:

@@ -1,0 +1,227 @@
+"""Every liar: what it lies about, and the finding that must not pass because of it.
+
+`LIARS` is for the server checks (`tests/integration/test_liars.py`) and for whole commands alike. `level`
+says which of the two can see the lie: `answers` needs only a running server, `command` the load log or the
+process. `install` makes a program of the right name, which llamaops can be pointed at.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from llamaops.schema.boundary import BoundaryName
+
+ROOT = Path(__file__).resolve().parents[2]
+Program = Literal["llama-server", "llama-completion"]
+
+
+@dataclass(frozen=True)
+class Liar:
+    """One lie."""
+
+    name: str
+    """Key of `server_lies.LIES` or `completion_lies.LIES`."""
+    about: str
+    """What it lies about, in a sentence."""
+    boundary: BoundaryName
+    """The rung that must not be reached."""
+    check: str
+    """Id of the check that must not pass."""
+    status: Literal["failed", "unknown"] = "failed"
+    """`unknown` where waiting longer could have helped: a hang is not told from a slow machine."""
+    program: Program = "llama-server"
+    level: Literal["answers", "command"] = "answers"
+    flags: tuple[str, ...] = ()
+    """Further flags of the program, such as --embeddings."""
+    key: bool = False
+    """Whether an API key is used."""
+
+
+def _answers(name: str, about: str, check: str, *, status: Literal["failed", "unknown"] = "failed") -> Liar:
+    return Liar(name=name, about=about, boundary="api_response", check=f"server.{check}", status=status)
+
+
+def _text(name: str, about: str) -> Liar:
+    return Liar(name=name, about=about, boundary="generated_output", check="server.chat-text-is-usable")
+
+
+SERVER_LIARS = (
+    _answers("chat-hangs", "says ready, and never answers a request", "chat-answers", status="unknown"),
+    _answers("chat-500", "says ready, and every request fails", "chat-answers"),
+    _answers("chat-dies", "says ready, and dies of the first request", "chat-answers"),
+    _answers("chat-closes", "says ready, and closes every request", "chat-answers"),
+    _answers("chat-error-in-200", "an error with status 200", "chat-answers"),
+    _answers("chat-html", "a proxy's error page with status 200", "chat-answers"),
+    _answers("chat-wrong-types", "an answer whose fields have other types", "chat-answers"),
+    _answers("chat-no-choices", "an answer without a choice", "chat-answers"),
+    _answers("ok-to-everything", "status ok to any question", "chat-answers"),
+    _text("chat-empty", "an answer without text"),
+    _text("chat-null", "an answer whose content is null"),
+    _text("chat-whitespace", "an answer of white space"),
+    _text("chat-repeated-token", "one token again and again"),
+    _text("chat-repeated-phrase", "one phrase again and again"),
+    _text("chat-replacement", "replacement characters"),
+    _text("chat-control", "control characters"),
+    _text("chat-punctuation", "punctuation only"),
+    _text("chat-markup", "special tokens only"),
+    _text("chat-echo", "the prompt given back"),
+    _text("chat-echo-framed", "the prompt given back with a word around it"),
+    _answers("no-finish-reason", "no reason for the end", "finish-reason-and-usage"),
+    _answers("strange-finish-reason", "a reason for the end that nobody knows", "finish-reason-and-usage"),
+    _answers("usage-missing", "no usage", "finish-reason-and-usage"),
+    _answers("usage-zero", "no token generated", "finish-reason-and-usage"),
+    _answers("usage-wrong-sum", "a usage that does not add up", "finish-reason-and-usage"),
+    _answers("usage-too-small", "fewer tokens than the text has", "finish-reason-and-usage"),
+    _answers("usage-too-large", "more tokens than the limit", "token-limit-is-honoured"),
+    _answers("usage-prompt-too-small", "fewer prompt tokens than the prompt", "finish-reason-and-usage"),
+    _answers("limit-ignored", "generates past max_tokens", "token-limit-is-honoured"),
+    _answers("limit-ignored-and-hidden", "generates past max_tokens and hides it", "token-limit-is-honoured"),
+    _answers("answers-from-a-cache", "one stored id for all answers", "answers-depend-on-the-question"),
+    _answers("canned-answer", "one text whatever is asked", "answers-depend-on-the-question"),
+    _answers("other-model-in-answers", "another model's name in answers", "model-name-agrees"),
+    _answers("other-model-in-stream", "another model's name in the stream", "model-name-agrees"),
+    _answers("another-server", "an older server holds the port", "answer-is-ours"),
+    _answers("wrong-model-file", "another file was loaded", "answer-is-ours"),
+    _answers("wrong-model-figures", "another model was loaded", "model-agrees-with-header"),
+    _answers("wrong-build", "another build answers", "build-agrees-with-binary"),
+    _answers("fewer-slots", "fewer slots than asked", "slots-as-asked"),
+    _answers("smaller-context", "a smaller context than asked", "context-as-asked"),
+    _answers("models-empty", "no model is listed", "lists-the-model"),
+    _answers("models-html", "a web page instead of the list", "lists-the-model"),
+    _answers("models-wrong-types", "a list whose fields have other types", "lists-the-model"),
+    _answers("every-address", "listens on every address", "socket-is-ours"),
+    _answers("second-address", "listens on a second address too", "socket-is-ours"),
+    _answers("dead-after-ready", "ends right after it said ready", "is-healthy"),
+    _answers("never-ready", "loads for ever", "is-healthy", status="unknown"),
+    _answers("unready-after-chat", "is ready until somebody asks something", "still-alive-after-requests"),
+    _answers("health-html", "a web page with status 200 for /health", "is-healthy"),
+    _answers("health-error-in-200", "an error with status 200 for /health", "is-healthy"),
+    _answers("health-unknown-status", "a status that no build has", "is-healthy"),
+    _answers("drip", "one byte of header now and then", "chat-answers", status="unknown"),
+    _answers("redirect", "a redirect to another address", "chat-answers"),
+    _answers("gzip-bomb", "a small compressed body that is huge", "chat-answers"),
+    _answers("giant-header", "a header of megabytes", "chat-answers"),
+    _answers("infinite-body", "a body without an end", "chat-answers"),
+    _answers("short-body", "a body shorter than announced", "chat-answers"),
+    _answers("broken-chunks", "a body in broken chunks", "chat-answers"),
+    _answers("stream-at-once", "a stream delivered all at once", "stream-arrives-over-time"),
+    _answers("stream-in-lumps", "a stream delivered in two lumps", "stream-arrives-over-time"),
+    _answers("stream-one-piece", "a stream of one piece", "stream-arrives-over-time", status="unknown"),
+    _answers("stream-cut", "a stream cut half-way", "stream-is-complete"),
+    _answers("stream-cut-cleanly", "a stream ended half-way in an orderly way", "stream-is-complete"),
+    _answers("stream-no-done", "a stream without its terminal marker", "stream-is-complete"),
+    _answers("stream-role-only", "a stream without text", "stream-is-complete"),
+    _answers("stream-error-event", "an error inside a stream", "stream-is-complete"),
+    _answers("stream-error-field", "an error inside a stream, as old builds send it", "stream-is-complete"),
+    _answers("stream-stalls", "a stream that stands still", "stream-is-complete"),
+    _answers("stream-never-starts", "a stream that never starts", "stream-is-complete", status="unknown"),
+    _answers("stream-is-json", "one whole answer instead of a stream", "stream-is-complete"),
+    _answers("stream-no-finish", "a stream without a reason for its end", "stream-is-complete"),
+    _answers("stream-no-usage", "a stream without usage", "stream-is-complete"),
+    _answers("stream-many-ids", "a stream put together from several", "stream-is-complete"),
+    _answers("stream-garbage", "a stream with an event that is not JSON", "stream-is-complete"),
+    _answers("stream-reset", "a stream reset half-way", "stream-is-complete"),
+    _answers("stream-broken-chunks", "a stream in broken chunks", "stream-is-complete"),
+    Liar("key-ignored", "no key is needed", "api_response", "server.key-is-required", key=True),
+    Liar("any-key-accepted", "any key will do", "api_response", "server.key-is-required", key=True),
+    Liar("chat-without-key", "chat needs no key", "api_response", "server.key-is-required", key=True),
+    Liar("props-without-key", "/props needs no key", "api_response", "server.key-is-required", key=True),
+    Liar("embeddings-constant", "one vector for every text", "api_response", "server.embeddings-answer"),
+    Liar("embeddings-zero", "vectors of zeros", "api_response", "server.embeddings-answer"),
+    Liar("embeddings-not-numbers", "vectors without numbers", "api_response", "server.embeddings-answer"),
+    Liar(
+        "no-inference-at-all", "neither chat nor embeddings", "api_response", "server.chat-answers", "unknown"
+    ),
+)
+"""Lies that the server's answers and sockets show."""
+
+COMMAND_LIARS = (
+    Liar(
+        "other-address",
+        "listens on another address",
+        "api_response",
+        "lifecycle.becomes-ready",
+        level="command",
+    ),
+    Liar(
+        "gpu-asked-weights-on-cpu",
+        "lists a GPU, and keeps the weights on the CPU",
+        "model_load",
+        "load.weights-on-expected-device",
+        level="command",
+        flags=("-ngl", "99"),
+    ),
+    Liar(
+        "gpu-claimed-weights-on-cpu",
+        "prints 31/31 layers offloaded, and keeps the weights on the CPU",
+        "model_load",
+        "load.weights-on-expected-device",
+        level="command",
+        flags=("-ngl", "99"),
+    ),
+)
+"""Lies that only the load log or the process shows; the whole command is needed."""
+
+HONEST_BUT_UNRULY = ("ignores-sigterm", "floods-its-log", "leaves-a-child")
+"""Servers that answer well and are hard to stop: nothing of them may be left."""
+
+
+def _completion(name: str, about: str, check: str) -> Liar:
+    return Liar(
+        name, about, "generated_output", f"generation.{check}", program="llama-completion", level="command"
+    )
+
+
+COMPLETION_LIARS = (
+    _completion("echo", "prints the prompt and nothing else", "raw-text-is-usable"),
+    _completion("silent", "ends well without a word", "raw-text-is-usable"),
+    _completion("whitespace", "prints white space", "raw-text-is-usable"),
+    _completion("repeated", "prints one token again and again", "raw-text-is-usable"),
+    _completion("replacement", "prints bytes that are no text", "raw-text-is-usable"),
+    _completion("control", "prints control characters", "raw-text-is-usable"),
+    _completion("waits-for-input", "waits for input that never comes", "ends-by-itself"),
+    _completion("hangs-after-text", "prints its text and stays", "ends-by-itself"),
+    _completion("floods-stdout", "prints without end", "ends-by-itself"),
+    _completion("floods-stderr", "logs without end", "ends-by-itself"),
+    _completion("ignores-sigterm", "stays, and ignores SIGTERM", "ends-by-itself"),
+    _completion("crashes", "prints its text and crashes", "ends-by-itself"),
+    _completion("fails", "prints its text and fails", "ends-by-itself"),
+    _completion("ignores-limit", "generates far more than asked", "token-limit-is-honoured"),
+    Liar(
+        "claims-gpu",
+        "prints 31/31 layers offloaded, and keeps the weights on the CPU",
+        "model_load",
+        "load.weights-on-expected-device",
+        program="llama-completion",
+        level="command",
+    ),
+    Liar(
+        "leaves-a-grandchild",
+        "leaves a process of its own behind, in a session of its own",
+        "generated_output",
+        "",
+        program="llama-completion",
+        level="command",
+    ),
+)
+"""Completion programs that lie; `leaves-a-grandchild` answers well, and nothing of it may be left."""
+
+LIARS = (*SERVER_LIARS, *COMMAND_LIARS, *COMPLETION_LIARS)
+
+
+def install(folder: Path, program: Program, *lies: str, extra: tuple[str, ...] = ()) -> Path:
+    """Write an executable of the program's name that runs the fake with lies; return its path."""
+    module = "llama_server" if program == "llama-server" else "llama_completion"
+    first = [argument for lie in lies for argument in ("--lie", lie)] + list(extra)
+    path = folder / program
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"from tests.fakes.{module} import main\nsys.exit(main({first!r} + sys.argv[1:]))\n",
+        encoding="utf-8",
+    )
+    path.chmod(0o755)
+    return path
