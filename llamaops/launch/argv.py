@@ -65,11 +65,13 @@ def completion_argv(
     prompt: str,
     max_tokens: int,
     temperature: float,
+    chat: bool = False,
 ) -> Command:
     """Make the command line of llama-completion, or of the program that had its place before.
 
-    Never with --log-disable, which takes the generated text away too, and always without the
-    conversation, which would wait for input for ever.
+    Never with --log-disable, which takes the generated text away too. A raw completion is always
+    without the conversation, which would wait for input for ever; `chat` is one turn through the
+    model's chat template, with standard input closed, for builds that have --single-turn.
 
     Raises: UsageError as `server_argv`, and for an empty prompt or no tokens.
     """
@@ -81,13 +83,25 @@ def completion_argv(
     line.need(("--model", "-m"), settings.model_path, "the model")
     line.need(("--prompt", "-p"), prompt, "the prompt")
     line.need(("--n-predict", "--predict", "-n"), str(max_tokens), "a bound on tokens")
-    _conversation(line)
+    if chat:
+        line.want(("--single-turn", "-st"), wanted=True, what="one chat turn that ends by itself")
+        line.want(("--conversation", "-cnv"), wanted=True, what="the chat template")
+        line.like_switch(("--jinja",), "the template engine that llama-server uses")
+    else:
+        _conversation(line)
     line.like_switch(("--no-display-prompt",), "output without the prompt")
     line.need(("--temp", "--temperature"), f"{temperature:g}", "the temperature")
     _shared(line, settings)
     line.like_switch(("--simple-io",), "plain output")
     _comfort(line, settings)
     return _finish(binary_path, line, settings)
+
+
+def can_chat_once(capabilities: Capabilities | None) -> bool:
+    """Say whether a completion program can give one chat answer and end by itself."""
+    return capabilities is not None and all(
+        capabilities.has(flag) for flag in ("--single-turn", "--conversation", "--jinja")
+    )
 
 
 def default_slots(capabilities: Capabilities | None) -> Literal["auto", "single"]:

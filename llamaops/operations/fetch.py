@@ -1,25 +1,28 @@
 """Fetch the embedded engine and model, once, into the user's cache.
 
 The operator's own llama.cpp comes first, always; what is fetched here serves the demonstration, the
-tests, and whoever names it.
+tests, and whoever names it. `engine` stands for the newest build that this processor can run; a build can
+also be named.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from llamaops.errors import FetchError, UsageError
+from llamaops.operations import engine_variant
+from llamaops.operations.engine_variant import ENGINE
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.shape import Shape
 from llamaops.system import fetch as installer
 from llamaops.system.cache import cache_folder as cache_folder  # noqa: PLC0414 - callers need only this module
-from llamaops.system.catalogue import Artefact, catalogue
+from llamaops.system.catalogue import Artefact, catalogue, variants
 from llamaops.system.pip import Progress
 from llamaops.system.ports import System
 from llamaops.system.process import Exited, Signalled, describe
 
-DEFAULT = ("engine", "model")
+DEFAULT = (ENGINE, "model")
 FULL_ENGINE = ("full-engine", "full-engine-server")
 TRY_OUT = Bounds(wall_s=20, keep_bytes=64 * 1024, total_bytes=1 << 20)
 
@@ -44,7 +47,7 @@ class Announced(Shape, frozen=True, kw_only=True):
     """What a fetch would download."""
 
     name: str
-    """The short name: engine, model, full-engine."""
+    """The name in the catalogue: engine-b10434, engine-b10068, model, full-engine."""
     size_bytes: int
     """The size of the download."""
     unpacked_bytes: int
@@ -55,19 +58,23 @@ class Announced(Shape, frozen=True, kw_only=True):
     """What pip is asked for, through whatever index it is set to."""
     contents: str
     """What is inside."""
+    why: str | None = None
+    """Why this one of several builds."""
 
 
 class Fetched(Shape, frozen=True, kw_only=True):
     """One artefact that is now in the cache."""
 
     name: str
-    """The short name."""
+    """The name in the catalogue; `engine` has become that of a build."""
     folder: str
     """Where it lies."""
     path: str
     """The file that callers want: the server, the model, or the folder of programs."""
     downloaded: bool
     """False when it was already there."""
+    why: str | None = None
+    """Why this one of several builds."""
 
 
 class FetchReport(Shape, frozen=True, kw_only=True):
@@ -79,39 +86,60 @@ class FetchReport(Shape, frozen=True, kw_only=True):
     """What was asked for, in that order."""
 
 
-def embedded(cache: str) -> EmbeddedPaths | None:
+def embedded(cache: str, system: System | None = None) -> EmbeddedPaths | None:
     """Return the embedded engine and model as far as they are in the cache; None when neither is.
 
-    Cheap: it reads two small files and asks for sizes.
+    The engine is the newest one there that this processor can run: never one that it cannot. Cheap: it
+    reads a few small files and asks for sizes.
     """
-    server, model = (installer.found(catalogue()[name], cache) for name in DEFAULT)
+    server = next(filter(None, (installer.found(item, cache) for item in _fitting(system))), None)
+    model = installer.found(catalogue()["model"], cache)
     return EmbeddedPaths(server=server, model=model) if server or model else None
 
 
-def announce(what: Sequence[str]) -> tuple[Announced, ...]:
+def _fitting(system: System | None) -> Iterator[Artefact]:
+    if system is None:
+        from llamaops.system.machine import Machine
+
+        system = Machine()
+    return (variant.item for variant in engine_variant.engine_variants(system) if variant.fits)
+
+
+def resolve(name: str, system: System) -> str:
+    """Return the name in the catalogue that a name stands for: `engine` is the build that fits.
+
+    Raises: FetchError when no build does.
+    """
+    return engine_variant.chosen_variant(system).name if name == ENGINE else name
+
+
+def announce(what: Sequence[str], system: System) -> tuple[Announced, ...]:
     """Return what would be downloaded, how large it is and under which licence, without touching anything.
 
-    Raises: UsageError for a name that the catalogue does not have.
+    Raises: UsageError for a name that the catalogue does not have; FetchError when no engine fits.
     """
-    return tuple(
-        Announced(
-            name=name,
-            size_bytes=item.size_bytes,
-            unpacked_bytes=item.unpacked_bytes,
-            licence=item.licence,
-            requirement=item.requirement,
-            contents=item.contents,
-        )
-        for name, item in ((name, artefact(name)) for name in what)
+    names = dict.fromkeys(resolve(name, system) for name in what)  # a build may be named twice
+    return tuple(_announced(name, artefact(name), system) for name in names)
+
+
+def _announced(name: str, item: Artefact, system: System) -> Announced:
+    return Announced(
+        name=name,
+        size_bytes=item.size_bytes,
+        unpacked_bytes=item.unpacked_bytes,
+        licence=item.licence,
+        requirement=item.requirement,
+        contents=item.contents,
+        why=engine_variant.why_chosen(name, system),
     )
 
 
 def missing(what: Sequence[str], cache: str, system: System) -> tuple[str, ...]:
     """Return those that are not in the cache yet, in the same order.
 
-    Raises: UsageError.
+    Raises: UsageError; FetchError when no engine fits.
     """
-    return tuple(name for name in what if not _is_there(name, cache, system))
+    return tuple(name for name in what if not _is_there(resolve(name, system), cache, system))
 
 
 def _is_there(name: str, cache: str, system: System) -> bool:
@@ -123,14 +151,16 @@ def _is_there(name: str, cache: str, system: System) -> bool:
 
 
 def artefact(name: str) -> Artefact:
-    """Return an entry of the catalogue by its short name.
+    """Return an entry of the catalogue by its name there.
 
     Raises: UsageError.
     """
     known = catalogue()
     found = known.get("full-engine" if name in FULL_ENGINE else name)
     if found is None:
-        raise UsageError(f"there is nothing called {name} to fetch", hint=f"known: {', '.join(known)}")
+        raise UsageError(
+            f"there is nothing called {name} to fetch", hint=f"known: {', '.join((ENGINE, *known))}"
+        )
     return found
 
 
@@ -138,7 +168,7 @@ def fetch(what: Sequence[str], cache: str, system: System, progress: Progress) -
     """Bring artefacts into the cache, and see that the engine starts.
 
     Args:
-        what: Short names of the catalogue.
+        what: Names of the catalogue, or `engine` for the build that fits this processor.
         cache: The cache folder; see `cache_folder`.
         system: The machine.
         progress: Called with what is being done, how much is done, and the whole; from another thread
@@ -146,9 +176,9 @@ def fetch(what: Sequence[str], cache: str, system: System, progress: Progress) -
 
     Raises: FetchError, UsageError. Nothing half-done is left in the cache.
     """
-    items = tuple(_fetch_one(name, cache, system, progress) for name in what)
+    items = tuple(_fetch_one(resolve(name, system), cache, system, progress) for name in what)
     for item in items:
-        if item.name == "engine":
+        if item.name in variants(ENGINE):
             _try_out(item.path, system)
     return FetchReport(cache=cache, items=items)
 
@@ -163,7 +193,13 @@ def _fetch_one(name: str, cache: str, system: System, progress: Progress) -> Fet
         return Fetched(name=name, folder=folder, path=folder, downloaded=there is None)
     item = artefact(name)
     folder, downloaded = installer.install(item, cache, system, progress)
-    return Fetched(name=name, folder=folder, path=f"{folder}/{item.main}", downloaded=downloaded)
+    return Fetched(
+        name=name,
+        folder=folder,
+        path=f"{folder}/{item.main}",
+        downloaded=downloaded,
+        why=engine_variant.why_chosen(name, system),
+    )
 
 
 def _try_out(server: str, system: System) -> None:
@@ -177,7 +213,7 @@ def _try_out(server: str, system: System) -> None:
     if isinstance(done.end, Signalled) and done.end.name == "SIGILL":
         raise FetchError(
             "the embedded engine does not run on this processor: it uses instructions that it lacks",
-            hint="install or build llama.cpp for this processor and name its folder with --bin-dir",
+            hint=installer.INSTEAD,
         )
     lines = done.stderr.text.strip().splitlines()
     found = re.search(r"error while loading shared libraries: ([^\s:]+)", done.stderr.text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from llamaops.errors import ParseError
@@ -17,6 +19,7 @@ from llamaops.system.process import Completed, StoppedAtBound, describe
 RAW_PROMPT = "Once upon a time, there was a small robot who"
 CHAT_PROMPT = "Name three colours of the rainbow in one short sentence."
 OUTPUT_LIMIT = 1 * MIB
+END_OF_TEXT = "[end of text]"
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -31,7 +34,9 @@ class Ask(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-def run_completion(machine: Machine, argv: tuple[str, ...], ask: Ask) -> tuple[Generation, Completed]:
+def run_completion(
+    machine: Machine, argv: tuple[str, ...], ask: Ask, path: Literal["raw", "chat"] = "raw"
+) -> tuple[Generation, Completed]:
     """Run the completion program once, bounded, and read what it gave.
 
     The generated text goes to standard output; what the load shows goes to standard error.
@@ -45,13 +50,15 @@ def run_completion(machine: Machine, argv: tuple[str, ...], ask: Ask) -> tuple[G
     text_source = Source(kind="command", name=label, evidence=out)
     timings = parse_completion_timings(done.stderr.text, source)
     text = strip_echo(done.stdout.text, ask.prompt)
+    ended = text.rstrip().endswith(END_OF_TEXT)
+    text = text.rstrip().removesuffix(END_OF_TEXT) if ended else text
     generated = timings.generated_runs
     if isinstance(generated, Known):
         # The first token comes out of the prompt's own evaluation and is not counted as a run.
         generated = known(generated.value + 1, generated.source)
     return (
         Generation(
-            path="raw",
+            path=path,
             via="completion",
             request=label,
             prompt=_prompt(ask, text_source),
@@ -63,7 +70,9 @@ def run_completion(machine: Machine, argv: tuple[str, ...], ask: Ask) -> tuple[G
             generated_tokens=generated,
             prompt_processing_per_s=timings.prompt_processing_per_s,
             token_generation_per_s=timings.token_generation_per_s,
-            finish=Unknown(
+            finish=known("eos", text_source)
+            if ended
+            else Unknown(
                 why="unsupported", detail="the completion program does not say why it stopped", source=source
             ),
             end=known(describe(done.end), source),

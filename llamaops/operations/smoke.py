@@ -14,7 +14,7 @@ from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.generation import Generation, GenerationFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.load_log import parse_load_log
-from llamaops.launch.argv import Command, completion_argv, server_argv
+from llamaops.launch.argv import Command, can_chat_once, completion_argv, server_argv
 from llamaops.launch.settings import LaunchSettings
 from llamaops.operations.choose import NO_MODEL_HINT, NO_PROGRAM_HINT, Choice, choose_model, choose_program
 from llamaops.operations.generate import (
@@ -192,12 +192,29 @@ class _Run:
         self._session.judge("load")
 
     def _chat_after_completion(self) -> None:
-        if "llama-server" not in self._programs.paths:
-            self._no_chat = (
-                "the chat template needs llama-server, which is not installed beside llama-completion"
-            )
-            return
-        self._serve(raw=False)
+        if "llama-server" in self._programs.paths:
+            self._serve(raw=False)
+        elif can_chat_once(capabilities_of(self._seen["llama-completion"])):
+            self._chat_once()
+        else:
+            self._no_chat = "llama-server is not installed, and this llama-completion has no single chat turn"
+
+    def _chat_once(self) -> None:
+        """Take one chat turn with the completion program: the template's path, but not a server's."""
+        ask = self._ask(CHAT_PROMPT)
+        command = completion_argv(
+            self._programs.paths["llama-completion"],
+            self._launch_settings(0),
+            capabilities_of(self._seen["llama-completion"]),
+            prompt=ask.prompt,
+            max_tokens=ask.max_tokens,
+            temperature=ask.temperature,
+            chat=True,
+        )
+        with self._session.step("generate-chat", " ".join(masked(command.argv, ask))) as step:
+            self._chat, _done = run_completion(self._machine, command.argv, ask, "chat")
+            if self._chat.stopped_at_bound:
+                step.end = "stopped_at_bound"
 
     def _serve(self, *, raw: bool) -> None:
         """Start a throw-away server on loopback, ask it, and stop it."""
