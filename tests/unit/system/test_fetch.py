@@ -8,7 +8,7 @@ from llamaops.system.catalogue import catalogue
 from tests.fakes.system import FakeSystem
 
 GLIBC = "CS_GNU_LIBC_VERSION"
-ENGINE = catalogue()["engine"]
+ENGINE = catalogue()["engine-b10068"]
 
 
 def quiet(_step: str, _done: int, _total: int | None) -> None:
