@@ -31,7 +31,7 @@ AMBIGUOUS = {
 }
 """Names that anything may have, with the role: run only when the file itself speaks of llama.cpp."""
 
-MARKS = (b"ggml", b"gguf", b"llama-server", b"llama.cpp", b"llama-cli")
+MARKS = (b"ggml", b"gguf", b"libllama", b"llama-server", b"llama.cpp", b"llama-cli")
 """Words that the file of an ambiguous name has to contain before it is run, in lower case."""
 
 BUILD_FOLDERS = (

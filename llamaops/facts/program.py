@@ -8,19 +8,21 @@ from collections.abc import Sequence
 
 import msgspec
 
+from llamaops.facts.discovery import speaks_of_llama
 from llamaops.facts.elf import MAGIC
 from llamaops.facts.libraries import OWN
 from llamaops.schema.fact import Fact, Known, Source, Unknown
 from llamaops.system.ports import System
 from llamaops.system.watch import Program
 
-_INTERPRETERS = re.compile(
-    r"(?:ba|da|z|k|a|fi)?sh$|busybox|python[\d.]*$|pypy|perl|ruby|node|env$|uv$|timeout$|nice$|taskset$|numactl$"
+_INTERPRETERS = r"(?:ba|da|z|k|a|fi)?sh|busybox|python[\d.]*|pypy[\d.]*|perl|ruby|node|env|uv"
+_RELAY_NAMES = (
+    "docker|podman|nerdctl|ssh|flatpak|flatpak-spawn|snap|toolbox|distrobox|kubectl|apptainer|singularity"
 )
-_RELAYS = re.compile(
-    r"(?:docker|podman|nerdctl|ssh|flatpak|flatpak-spawn|snap|toolbox|distrobox|kubectl|apptainer|singularity)$"
-)
+_RELAYS = re.compile(rf"(?:^|/)(?:{_RELAY_NAMES})$")
 """Programs that run another one where we cannot see it."""
+_OTHERS = re.compile(rf"(?:^|/)(?:{_INTERPRETERS}|{_RELAY_NAMES})$")
+"""Programs that may speak of llama.cpp (a shell has our argument in its memory) and are not it."""
 _LOADERS = re.compile(r"ld(?:-linux|-musl)?[\w.-]*\.so[\d.]*$|ld\.so$")
 SCRIPT_LIMIT_BYTES = 256 * 1024
 
@@ -60,7 +62,7 @@ def identify(system: System, real_path: str, start: Start, seen: Sequence[Progra
         )
     watched = Source(kind="command", name=f"{probe} (its processes in /proc)")
     relay = next((item for item in seen if _RELAYS.search(item.executable)), None)
-    program = choose(seen)
+    program = choose(system, seen)
     if program is not None:
         return Known(value=program, source=watched)
     if relay is not None:
@@ -79,29 +81,25 @@ def identify(system: System, real_path: str, start: Start, seen: Sequence[Progra
     )
 
 
-def choose(seen: Sequence[Program]) -> str | None:
-    """Return the program among those seen that is llama.cpp's, else the last that is no interpreter."""
-    own = [
-        item for item in seen
-        if any(OWN.match(os.path.basename(path)) for path in item.mapped)
-    ]  # fmt: skip
-    for item in own or seen:
-        if _LOADERS.search(item.executable):
-            # Started through the loader (nix, guix, AppImage): the program is the first file mapped.
-            files = [path for path in item.mapped if not re.search(r"\.so[\d.]*$", path)]
-            if files:
-                return files[0]
-    names = [
-        item.executable.removesuffix(" (deleted)")
-        for item in own or seen
-        if own or not (
-            _INTERPRETERS.search(item.executable)
-            or _RELAYS.search(item.executable)
-            or _LOADERS.search(item.executable)
-        )
-    ]  # fmt: skip
-    # An interpreter that has loaded the libraries itself (Python with bindings) is what executes.
-    return names[-1] if names else None
+def choose(system: System, seen: Sequence[Program]) -> str | None:
+    """Return the program among those seen that is llama.cpp's; None rather than a doubtful one.
+
+    It has llama.cpp's libraries mapped (an interpreter with bindings may be it too), or, when they are
+    part of it, its file speaks of llama.cpp. `setsid`, `cat` and their like are seen as well, and are not.
+    """
+    own = [item for item in seen if any(OWN.match(os.path.basename(path)) for path in item.mapped)]
+    if own:
+        return _file_of(own[-1])
+    others = [item for item in seen if not _OTHERS.search(item.executable)]
+    files = [path for item in others if (path := _file_of(item)) is not None]
+    return next((path for path in reversed(files) if speaks_of_llama(system, path)), None)
+
+
+def _file_of(item: Program) -> str | None:
+    """Return the file that a process runs; behind the loader (nix, guix, AppImage) the first one mapped."""
+    if _LOADERS.search(item.executable):
+        return next((path for path in item.mapped if not re.search(r"\.so[\d.]*$", path)), None)
+    return item.executable.removesuffix(" (deleted)")
 
 
 def exec_target(system: System, real_path: str, script: str) -> str | None:
@@ -130,7 +128,8 @@ def exec_target(system: System, real_path: str, script: str) -> str | None:
     if path is None:
         return None
     path = system.realpath(path)
-    return path if read_start(system, path).kind == "elf" else None
+    is_program = read_start(system, path).kind == "elf" and not _OTHERS.search(path)
+    return path if is_program and speaks_of_llama(system, path) else None
 
 
 _OWN_FOLDER_WORDS = re.compile(

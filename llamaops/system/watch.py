@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from llamaops.schema.bounds import Bounds
-from llamaops.system import process
+from llamaops.system import guard, process
 from llamaops.system.process import Completed
 
 PAGE_BYTES = 4096
@@ -40,7 +40,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A child that has ended, and the programs that were seen running in its session."""
+    """A child that has ended, and the programs that were seen running in it."""
 
     completed: Completed
     programs: tuple[Program, ...] = ()
@@ -81,7 +81,7 @@ def _look(child: subprocess.Popen[bytes], until: float) -> list[Program]:
     try:
         while time.monotonic() < until and child.poll() is None:
             if any(_waiting(pipe) >= PAGE_BYTES for pipe in pipes):
-                return _session(child.pid) or glimpsed
+                return _family(child.pid) or glimpsed
             glimpsed = _glimpse(child.pid) or glimpsed
             time.sleep(LOOK_EVERY_S)
         return glimpsed
@@ -111,18 +111,29 @@ def _glimpse(pid: int) -> list[Program]:
         return []
 
 
-def _session(leader: int) -> list[Program]:
-    """Return the programs of every process in the session that `leader` leads."""
-    programs = []
+def _family(leader: int) -> list[Program]:
+    """Return the programs of every process in the leader's session, or with its mark: one may have left."""
+    pids = set(guard.marked(mark)) if (mark := _mark(leader)) else set()
     for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             if os.getsid(int(name)) == leader:
-                programs.append(
-                    Program(int(name), os.readlink(f"/proc/{name}/exe"), _mapped(f"/proc/{name}/maps"))
-                )
+                pids.add(int(name))
+    programs = []
+    for pid in sorted(pids):
+        with contextlib.suppress(OSError):
+            programs.append(Program(pid, os.readlink(f"/proc/{pid}/exe"), _mapped(f"/proc/{pid}/maps")))
     return programs
+
+
+def _mark(leader: int) -> str | None:
+    """Return the mark in a process's environment; None when it has dropped it."""
+    try:
+        with open(f"/proc/{leader}/environ", "rb") as file:
+            variables = file.read(1 << 20).split(b"\0")
+    except OSError:
+        return None
+    start = process.MARK_VARIABLE.encode() + b"="
+    return next((item[len(start) :].decode() for item in variables if item.startswith(start)), None)
 
 
 def _mapped(path: str) -> tuple[str, ...]:

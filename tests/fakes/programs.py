@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     const char *last = argc > 1 ? argv[argc - 1] : "";
     if (!strcmp(last, "--help")) {
         printf("----- common params -----\n\n");
-        printf("-h,    --help, --usage                  print usage and exit\n");
+        printf("-h,    --help, --usage                  print usage of this gguf reader\n");
         printf("-c,    --ctx-size N                     size of the prompt context (default: 0, 0 = all)\n");
         printf("                                        (env: LLAMA_ARG_CTX_SIZE)\n");
         for (int i = 0; i < FILLERS; i++)

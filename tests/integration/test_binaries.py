@@ -64,6 +64,9 @@ WRAPPERS = {
     "child": '#!/bin/sh\n"{target}" "$@"\nexit $?\n',
     "clean environment": '#!/bin/sh\nexec env -i "{target}" "$@"\n',
     "by name": '#!/bin/sh\nPATH="$(dirname "{target}"):$PATH"\nname=llama; exec "$name-server" "$@"\n',
+    "own session": '#!/bin/sh\nsetsid --wait "{target}" "$@"\n',
+    "background": '#!/bin/sh\n"{target}" "$@" &\nwait\n',
+    "through a pipe": '#!/bin/sh\n"{target}" "$@" | cat\n',
     "variables": '#!/bin/sh\nD="$(dirname "{target}")"\nset -e\n"$D"/llama-server "$@" 2>&2\nexit\n',
 }
 
@@ -118,6 +121,14 @@ def test_a_link_to_the_program_is_no_wrapper(tmp_path: Path, machine: Machine) -
     binary = collect(machine, link)
     assert not binary.wrapper
     assert value(binary.executes) == str(target)
+
+
+def test_a_launcher_that_keeps_the_output_back_stays_unknown(tmp_path: Path, machine: Machine) -> None:
+    target = programs.honest(tmp_path / "real" / "llama-server", fillers=1)
+    text = f'#!/bin/sh\nif out=$({target} "$@" 2>&1); then echo "$out"; fi\n'
+    binary = collect(machine, programs.script(tmp_path / "llama-server", text))
+    assert isinstance(binary.executes, Unknown)
+    assert isinstance(binary.sha256, Unknown)
 
 
 def test_a_script_that_runs_nothing_we_can_see_stays_unknown(tmp_path: Path, machine: Machine) -> None:

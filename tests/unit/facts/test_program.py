@@ -9,10 +9,15 @@ from tests.fakes.elf_files import make_elf
 from tests.fakes.system import FakeSystem
 
 TARGET = "/opt/llama/bin/llama-server"
+STATIC = "/srv/llama-server"
 
 
 def machine(script: str = "", **fields: dict[str, str]) -> FakeSystem:
-    files = {TARGET: make_elf(), "/opt/llama/wrapper": script}
+    program = make_elf(needed=["libllama.so.0"])
+    files = {
+        TARGET: program, STATIC: program, "/opt/llama/wrapper": script, "/usr/bin/docker": program,
+        "/usr/bin/cat": make_elf(), "/usr/bin/setsid": make_elf(),
+    }  # fmt: skip
     return FakeSystem(files=files, **fields)  # type: ignore[arg-type]  # links, on_path and environ
 
 
@@ -45,6 +50,8 @@ def test_plain_wrappers_are_read(body: str) -> None:
         '#!/bin/sh\nexec "$(find / -name llama-server)" "$@"\n',
         '#!/bin/sh\nexec /nowhere/llama-server "$@"\n',
         "#!/bin/sh\n/opt/llama/bin/llama-server --fixed\n",
+        '#!/bin/sh\nexec /usr/bin/docker run llama "$@"\n',
+        '#!/bin/sh\nexec /usr/bin/cat "$@"\n',
         '#!/usr/bin/python3\nexec /opt/llama/bin/llama-server "$@"\n',
         '#!/bin/sh\neval "exec $(cat /etc/which)" "$@"\n',
         "",
@@ -59,23 +66,28 @@ def seen(*items: tuple[str, tuple[str, ...]]) -> list[Program]:
 
 
 def test_of_the_programs_seen_the_one_with_llama_libraries_counts() -> None:
-    assert choose(seen(("/bin/dash", ("/bin/dash",)), (TARGET, (TARGET, "/opt/libllama.so.0")))) == TARGET
-    assert choose(seen((TARGET, (TARGET, "/opt/libggml.so")), ("/opt/tool", ("/opt/tool",)))) == TARGET
-    assert choose(seen(("/usr/bin/python3.11", ()), ("/opt/static-server", ("/opt/static-server",)))) == (
-        "/opt/static-server"
-    )
+    mapped = (TARGET, "/opt/libllama.so.0")
+    assert choose(machine(), seen(("/bin/dash", ("/bin/dash",)), (TARGET, mapped))) == TARGET
+    assert choose(machine(), seen((TARGET, mapped), (STATIC, (STATIC,)))) == TARGET
+    assert choose(machine(), seen(("/bin/dash", ()), (STATIC, (STATIC,)))) == STATIC
+
+
+@pytest.mark.parametrize("other", ["/usr/bin/cat", "/usr/bin/setsid", "/usr/bin/docker"])
+def test_a_program_that_does_not_speak_of_llama_is_not_it(other: str) -> None:
+    assert choose(machine(), seen(("/bin/dash", ()), (other, (other,)))) is None
 
 
 def test_an_interpreter_is_the_program_only_with_the_libraries_in_it() -> None:
-    assert choose(seen(("/usr/bin/python3.11", ("/usr/bin/python3.11",)))) is None
+    assert choose(machine(), seen(("/usr/bin/python3.11", ("/usr/bin/python3.11",)))) is None
     mapped = ("/usr/bin/python3.11", "/site/llama_cpp/lib/libllama.so")
-    assert choose(seen(("/usr/bin/python3.11", mapped))) == "/usr/bin/python3.11"
-    assert choose([]) is None
+    assert choose(machine(), seen(("/usr/bin/python3.11", mapped))) == "/usr/bin/python3.11"
+    assert choose(machine(), []) is None
 
 
 def test_a_program_started_through_the_loader() -> None:
     loader = "/nix/store/x-glibc/lib/ld-linux-x86-64.so.2"
-    found = choose(seen((loader, ("/nix/store/y/bin/.llama-server-wrapped", "/l/libllama.so.0", loader))))
+    mapped = ("/nix/store/y/bin/.llama-server-wrapped", "/l/libllama.so.0", loader)
+    found = choose(machine(), seen((loader, mapped)))
     assert found == "/nix/store/y/bin/.llama-server-wrapped"
 
 
@@ -91,7 +103,7 @@ def test_a_relay_is_unknown_and_said_so() -> None:
 def test_what_was_seen_comes_before_what_the_text_says() -> None:
     system = machine(f'#!/bin/sh\nexec {TARGET} "$@"\n')
     start = read_start(system, "/opt/llama/wrapper")
-    other = "/srv/llama-server"
+    other = STATIC
     fact = identify(system, "/opt/llama/wrapper", start, seen((other, (other,))), "w --help")
     assert isinstance(fact, Known)
     assert (fact.value, fact.source.kind) == (other, "command")
