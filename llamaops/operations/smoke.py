@@ -145,12 +145,17 @@ class _Run:
         """Generate by the chosen path, then by the chat path where there is a template."""
         if self._programs.via == "completion":
             self._complete()
-            self._judge()
-            if self._has_template() and not self._session.failed("model_load", "generated_output"):
+            if self._has_template() and self._raw_went_well():
                 self._chat_after_completion()
         else:
             self._serve(raw=True)
         self._judge()
+
+    def _raw_went_well(self) -> bool:
+        if self._raw is None or self._raw.stopped_at_bound or self._session.failed("model_load"):
+            self._no_chat = "the raw completion before it failed"
+            return False
+        return True
 
     def _has_template(self) -> bool:
         return isinstance(self._template, Known) and self._template.value
