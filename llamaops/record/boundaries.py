@@ -19,8 +19,8 @@ TESTED_BY: Mapping[BoundaryName, str] = {
     "model_load": "llamaops smoke --model MODEL",
     "generated_output": "llamaops smoke --model MODEL --max-tokens 64",
     "api_response": "llamaops serve --model MODEL --verify",
-    "concurrency": "nothing in this version of llamaops; several requests at once have to be tried by hand",
-    "benchmark": "nothing in this version of llamaops; use llama-bench with one variable changed",
+    "concurrency": "try several requests at once by hand; this version of llamaops does not",
+    "benchmark": "run llama-bench twice with one variable changed; this version of llamaops does not",
 }
 
 
@@ -60,7 +60,7 @@ def _state(judged: Sequence[Finding]) -> BoundaryState:
 
 def _claim(name: BoundaryName, state: BoundaryState, judged: Sequence[Finding]) -> str:
     if state == "not_tested":
-        return f"not tested here; tested by: {TESTED_BY[name]}"
+        return f"to test it: {TESTED_BY[name]}"
     if state == "reached":
         return MEANING[name]
     wanted = {"failed"} if state == "failed" else {"unknown", "error"}

@@ -46,7 +46,7 @@ def _boundaries(record: View) -> Iterator[str]:
     for boundary in record.boundaries:
         state = STATE_WORDS[boundary.state]
         mark = f"**{state}**" if boundary.state in {"reached", "failed"} else state
-        yield f"| {cell(boundary.name)} | {mark} | {cell(boundary.claim)} |"
+        yield f"| `{boundary.name}` | {mark} | {cell(boundary.claim)} |"
     yield ""
 
 
@@ -93,7 +93,7 @@ def _gaps(record: View) -> Iterator[str]:
     yield ""
     for boundary in record.boundaries:
         if boundary.state == "not_tested":
-            yield f"- boundary {cell(boundary.name)}: {cell(boundary.claim)}"
+            yield f"- boundary `{boundary.name}` is not tested; {cell(boundary.claim)}"
     for gap in record.gaps:
         yield f"- {cell(gap.subject)}: {cell(gap.detail)} (lifted by: {cell(gap.lifted_by)})"
     removed = sum(removal.count for removal in record.removed)

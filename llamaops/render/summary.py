@@ -65,7 +65,7 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
 def _finding(finding: Finding) -> Iterator[Line]:
     word = STATE_WORDS[finding.status] + ("" if finding.severity == "required" else " (advisory)")
     if finding.accepted:
-        word += " (accepted)"
+        word += f" (accepted: {one_line(finding.accepted, 80)})"
     advisory = finding.severity == "advisory" and finding.status != "passed"
     style = "yellow" if advisory else STYLES[finding.status]
     yield Line(f"{word}: {finding.check}: {one_line(finding.summary, 300)}", style)
@@ -83,7 +83,9 @@ def render_record(redacted: Redacted) -> list[Line]:
     record = view(redacted)
     lines = list(_lines(record, None))
     lines += [Line(""), Line("what this record does not show", "bold")]
-    lines += [Line(f"  {b.name}: {b.claim}") for b in record.boundaries if b.state == "not_tested"]
+    lines += [
+        Line(f"  {b.name} is not tested; {b.claim}") for b in record.boundaries if b.state == "not_tested"
+    ]
     lines += [Line(f"  {one_line(g.subject)}: {one_line(g.detail, 300)}") for g in record.gaps]
     for name, group in record.facts.items():
         if group is None:

@@ -1,0 +1,58 @@
+"""What a command may load, on the module table and not on a clock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.gguf_files import FakeGguf
+
+HEAVY = {"rich", "yaml", "psutil", "pynvml", "numpy", "gguf", "http.client", "asyncio", "pydantic", "urllib.request"}
+LIGHTEST = HEAVY | {"msgspec", "argparse", "platformdirs", "hashlib", "llamaops.record", "llamaops.facts"}
+
+
+def loaded(tmp_path: Path, *arguments: str) -> set[str]:
+    code = (
+        "import sys, json\n"
+        "from llamaops.cli.app import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "json.dump(sorted(sys.modules), sys.stderr)\n"
+    )
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LLAMAOPS_RECORDS": str(tmp_path / "records")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environ, timeout=60, check=True
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_version_loads_almost_nothing(tmp_path: Path) -> None:
+    modules = loaded(tmp_path, "--version")
+    assert not {name for name in modules if name in LIGHTEST - {"argparse"}}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["smoke", "--help"], ["record", "list", "--help"]])
+def test_help_loads_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
+    modules = loaded(tmp_path, *arguments)
+    assert not modules & HEAVY
+    assert not {name for name in modules if name.startswith(("llamaops.probes", "llamaops.checks"))}
+
+
+def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
+    model = tmp_path / "tiny.gguf"
+    model.write_bytes(bytes(FakeGguf()))
+    modules = loaded(tmp_path, "inspect", str(model))
+    assert "llamaops.facts.gguf_file" in modules
+    assert not modules & (HEAVY - {"asyncio"})
+    forbidden = ("llamaops.probes", "llamaops.facts.host", "llamaops.facts.accelerator", "llamaops.facts.binaries")
+    assert not {name for name in modules if name.startswith(forbidden)}
+
+
+def test_record_list_does_not_load_the_fact_groups(tmp_path: Path) -> None:
+    modules = loaded(tmp_path, "record", "list")
+    assert not {name for name in modules if name.startswith(("llamaops.probes", "llamaops.facts.host"))}
+    assert not modules & HEAVY
