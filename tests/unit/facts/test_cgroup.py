@@ -53,7 +53,12 @@ def test_the_root_of_a_partial_mount_is_cut_off_the_path() -> None:
 
 @pytest.mark.parametrize("path", ["/../other", "/not/visible/here"])
 def test_a_path_of_another_namespace_leaves_the_mount_itself(path: str) -> None:
-    fake = system(f"0::{path}\n", V2.format(root="/"), {"/sys/fs/cgroup/memory.max": "1"})
+    # Outside the namespace `..` leads to a folder of /sys that has nothing to do with groups.
+    files: dict[str, str | bytes | OSError] = {
+        "/sys/fs/cgroup/memory.max": "1",
+        "/sys/fs/cgroup/../other/x": "",
+    }
+    fake = system(f"0::{path}\n", V2.format(root="/"), files)
     assert folders(fake) == ("/sys/fs/cgroup",)
 
 
