@@ -93,7 +93,7 @@ def all_run(binaries: BinariesFacts) -> Verdict | NotApplicable:
     return _judge_runs([binary.path for binary in programs], failures)
 
 
-@check("binary.runs", title="The program runs", boundary="binary", remedy=_RUN_REMEDY)
+@check("binary.program-runs", title="The program runs", boundary="binary", remedy=_RUN_REMEDY)
 def runs(binary: BinaryFacts) -> Verdict:
     """Ask that it started, ended by itself, and gave an answer that we know."""
     if not binary.failures:

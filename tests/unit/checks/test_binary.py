@@ -90,7 +90,7 @@ CASES: dict[str, tuple[tuple[object, ...], tuple[object, ...], tuple[object, ...
         (binaries(binary(role="llama-quantize")),),
         (binaries(found=GAP),),
     ),
-    "binary.runs": (
+    "binary.program-runs": (
         (binary(),),
         (binary(runs=known(False), failures=(failure("illegal_instruction", evidence=("ev-1",)),)),),
         (binary(runs=GAP),),
@@ -144,7 +144,7 @@ def test_passed_failed_unknown(id_: str) -> None:
 
 def test_the_failure_decides_the_remedy_and_brings_its_evidence() -> None:
     facts = binary(runs=known(False), failures=(failure("illegal_instruction", evidence=("ev-1",)),))
-    found = finding("binary.runs", facts)
+    found = finding("binary.program-runs", facts)
     assert "instructions" in (found.remedy or "")
     assert found.evidence == ("ev-1",)
     assert "illegal instruction" in found.summary
