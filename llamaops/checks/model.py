@@ -297,6 +297,8 @@ def shards_agree(facts: GgufFacts) -> Verdict | NotApplicable:
 )
 def first_shard_is_named(facts: GgufFacts) -> Verdict | NotApplicable:
     """Tell which part llama.cpp has to be given."""
+    if facts.file_kind.need() not in GGUF_KINDS:
+        return NotApplicable("it is not a GGUF file")
     first, named = facts.engine_path.need(), facts.path.need()
     if first == named:
         return NotApplicable("the file that was named is the one to load")

@@ -8,6 +8,7 @@ import stat
 from llamaops.facts.gguf_shapes import FileKind, PathState
 
 HEAD_BYTES = 4096
+LONGEST_MESSAGE = 80
 
 # (offset, bytes there, kind, what to call it)
 MAGICS: tuple[tuple[int, bytes, FileKind, str], ...] = (
@@ -98,8 +99,17 @@ def _sniff_text(head: bytes) -> tuple[FileKind, str] | None:
         return "xml", "an XML document" + _inside(start, "<Message>", "</Message>", "with the message")
     if start[:1] in {"{", "["}:
         return "json", "a JSON document" + _json_message(start)
-    first = " ".join(start.split("\n", 1)[0].split())[:80]
-    return "text", f"a text file that starts with {first!r}"
+    return "text", "a text file" + _said(text)
+
+
+def _said(text: str) -> str:
+    """Return a short message of a server such as `Entry not found`; no other text is repeated.
+
+    A file that was named by mistake can hold a secret: anything but a few plain words is left out.
+    """
+    words = text.strip("\ufeff \t\r\n")
+    plain = all(character.isalpha() or character in " .,'!" for character in words)
+    return f" that says {words!r}" if plain and " " in words and len(words) <= LONGEST_MESSAGE else ""
 
 
 def _decode(head: bytes) -> str | None:

@@ -91,6 +91,7 @@ CASES = [
     Case("model.first-shard-is-named", None, one(WHOLE)),
     Case("model.first-shard-is-named", None, parts(), path=FIRST),
     Case("model.first-shard-is-named", "failed", parts(), FIRST, path=SECOND),
+    Case("model.first-shard-is-named", None, one(b"text")),
     Case("model.first-shard-is-named", "unknown", DENIED),
     Case("model.is-a-model", "passed", one(WHOLE)),
     Case("model.is-a-model", "failed", one(WHOLE.with_key("general.type", "adapter")), "--lora"),

@@ -51,7 +51,7 @@ CASES = [
     (LFS, "lfs_pointer", "98362432 bytes"),
     (b"Entry not found", "text", "'Entry not found'"),
     ("caf\u00e9 au lait\n".encode("latin-1"), "text", "text"),
-    ("Entry not found".encode("utf-16"), "text", "Entry"),
+    ("Entry not found".encode("utf-16"), "text", "'Entry not found'"),
     (safetensors(), "safetensors", "safetensors"),
     (archive("archive/data.pkl"), "pytorch_zip", "PyTorch"),
     (archive("readme"), "zip", "zip"),
@@ -74,7 +74,7 @@ CASES = [
     (b"\x89PNG\r\n\x1a\n", "image", "PNG"),
     (b"SQLite format 3\x00", "sqlite", "SQLite"),
     (bytes(range(1, 200)), "binary", "01 02 03 04"),
-    (b"GG", "text", "GG"),
+    (b"GG", "text", "text"),
 ]
 
 
@@ -84,6 +84,20 @@ def test_the_kind_and_its_words(data: bytes, kind: str, part: str) -> None:
     assert found == kind
     assert part in words
     assert "\n" not in words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "API_KEY=hunter2",
+        "hunter",
+        "correct horse battery 12",
+        "-----BEGIN KEY-----\nabc",
+        "a b\nsecret words",
+    ],
+)
+def test_text_that_may_be_a_secret_is_not_repeated(text: str) -> None:
+    assert sniff(text.encode(), len(text)) == ("text", "a text file")
 
 
 @pytest.mark.parametrize(
