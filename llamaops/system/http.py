@@ -75,6 +75,10 @@ class HttpClient:
         self._clock = clock or RealClock()
         self._addresses: list[tuple[socket.AddressFamily, _Address]] = []
 
+    def without_evidence(self) -> HttpClient:
+        """Return a client for the same origin that keeps nothing of its exchanges."""
+        return HttpClient(self.origin, api_key=self._key, clock=self._clock)
+
     @property
     def has_key(self) -> bool:
         """Whether a key is sent."""
