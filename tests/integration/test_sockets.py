@@ -1,0 +1,75 @@
+"""Real listening sockets and who holds them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from llamaops.facts.sockets import collect_sockets
+from llamaops.schema.fact import Known
+from llamaops.system.sockets import addresses_of, family, holder_of, listeners
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+CHILD = (
+    "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+    "print(s.getsockname()[1], flush=True); time.sleep(60)"
+)
+
+
+def test_listeners_of_ourselves_by_family() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("0.0.0.0", 0)) as every:
+        found = {(item.address, item.port, item.pid) for item in listeners(os.getpid())}
+        assert ("127.0.0.1", one.getsockname()[1], os.getpid()) in found
+        assert ("0.0.0.0", every.getsockname()[1], os.getpid()) in found
+
+
+def test_an_address_of_ipv6_is_decoded() -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as one:
+        assert any(
+            item.address == "::1" and item.port == one.getsockname()[1] for item in listeners(os.getpid())
+        )
+
+
+def test_a_childs_socket_is_found_and_told_from_ours() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+    ) as child:
+        try:
+            assert child.stdout is not None
+            port = int(child.stdout.readline())
+            assert child.pid in family(os.getpid())
+            assert holder_of(port) == child.pid
+            assert holder_of(port, "127.0.0.1") == child.pid
+            assert holder_of(port, "127.0.0.9") is None
+            facts = collect_sockets(os.getpid(), host="127.0.0.1", port=port)
+            assert isinstance(facts.listeners, Known)
+            (ours,) = [item for item in facts.listeners.value if item.port == port]
+            assert ours.of_child
+            assert isinstance(facts.holder, Known)
+            assert facts.holder.value == child.pid
+        finally:
+            child.kill()
+
+
+def test_a_port_that_nobody_holds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    assert holder_of(port) is None
+
+
+def test_a_process_that_has_gone_listens_nowhere() -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    assert listeners(int(child.stdout)) == ()
+
+
+def test_a_literal_address_is_its_own() -> None:
+    assert addresses_of("127.0.0.1") == ("127.0.0.1",)
+    assert "127.0.0.1" in addresses_of("localhost")
