@@ -13,6 +13,7 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -87,7 +88,9 @@ def main() -> None:
     asked = parser.parse_args()
     everything = {}
     for model in asked.models:
-        figures = compare(model, asked.runs)
+        with tempfile.TemporaryDirectory() as records:
+            ENVIRONMENT["LLAMAOPS_RECORDS"] = records
+            figures = compare(model, asked.runs)
         everything[Path(model).name] = figures
         print(f"\n{Path(model).name} ({Path(model).stat().st_size} bytes), median of {asked.runs}")
         for name, row in figures.items():
