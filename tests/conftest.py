@@ -10,7 +10,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,8 @@ from llamaops.errors import LlamaopsError
 from llamaops.operations import build_engine, fetch
 from llamaops.schema.bounds import Bounds
 from llamaops.system import guard
+from llamaops.system.catalogue import Artefact, catalogue
+from llamaops.system.cpu_flags import cpu_flags
 from llamaops.system.machine import Machine
 
 # Taken before any test gets a home of its own: the cache and pip's settings are the developer's.
@@ -27,7 +29,14 @@ CACHE = fetch.cache_folder(ENVIRON)
 IN_CI = ENVIRON.get("CI", "") not in ("", "0", "false")
 NO_LLVMPIPE = "the engine lists no llvmpipe device: install mesa-vulkan-drivers"
 ENGINE_MARKERS = ("llamacpp", "fullengine", "vulkan")
-ENGINE_FIXTURES = {"embedded_server", "embedded_model", "full_engine", "vulkan"}
+ENGINE_FIXTURES = {"embedded_server", "b10434_server", "fetched", "embedded_model", "full_engine", "vulkan"}
+NO_AVX512 = "this processor has no AVX-512, which build b10434 uses for every model"
+F32_FLAGS = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
+"""What b10434 computes F16 and F32 models with; quantized ones need the rest of its flags too."""
+NOT_FOR_EVERY_MACHINE = (
+    NO_LLVMPIPE,
+    NO_AVX512,
+)  # Mesa cannot be installed, nor a processor changed, everywhere
 
 _skipped: list[tuple[str, str]] = []
 
@@ -43,9 +52,34 @@ def _fetched(what: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def fetched() -> Callable[[str], str]:
+    """Return what brings an artefact of the catalogue into the cache and returns its path, or skips."""
+    return _fetched
+
+
+@pytest.fixture(scope="session")
 def embedded_server() -> str:
-    """Return the path of the embedded llama-server (build b10434, CPU and Vulkan)."""
+    """Return the path of the embedded llama-server, CPU and Vulkan: the newest build that fits this CPU."""
     return _fetched("engine")
+
+
+@pytest.fixture(scope="session")
+def embedded_entry(embedded_server: str) -> Artefact:
+    """Return the catalogue's entry of the embedded llama-server: its build, commit and flags."""
+    with Machine(ENVIRON) as machine:
+        return catalogue()[fetch.resolve("engine", machine)]
+
+
+@pytest.fixture(scope="session")
+def b10434_server() -> str:
+    """Return the path of llama-server of build b10434, for F16 and F32 models only.
+
+    On a processor without AVX-VNNI it is ended by SIGILL when it computes with a quantized model.
+    """
+    with Machine(ENVIRON) as machine:
+        if not (cpu_flags(machine) or frozenset()) >= F32_FLAGS:
+            pytest.skip(NO_AVX512)
+    return _fetched("engine-b10434")
 
 
 @pytest.fixture(scope="session")
@@ -153,7 +187,7 @@ def pytest_runtest_makereport(
     if report.skipped and not hasattr(report, "wasxfail") and _needs_engine(item):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         report.user_properties.append(("engine missing", reason.removeprefix("Skipped: ")))
-        if IN_CI and NO_LLVMPIPE not in reason:  # Mesa cannot be installed everywhere
+        if IN_CI and not any(accepted in reason for accepted in NOT_FOR_EVERY_MACHINE):
             report.outcome = "failed"
             report.longrepr = f"in CI every engine must be there: {reason}"
     return report
