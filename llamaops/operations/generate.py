@@ -111,9 +111,9 @@ def ask_chat(client: HttpClient, ask: Ask) -> Generation:
 
 def _ask(client: HttpClient, path: str, body: dict[str, object], ask: Ask, kind: str) -> Generation:
     bounds = Bounds(wall_s=ask.timeout_s, total_bytes=OUTPUT_LIMIT)
-    answer = client.exchange(
-        "POST", path, body=body, bounds=bounds, clean=None if ask.is_ours else _drop_body
-    )
+    # Nothing of an exchange about the operator's own prompt is kept.
+    used = client if ask.is_ours else client.without_evidence()
+    answer = used.exchange("POST", path, body=body, bounds=bounds)
     name = f"POST {path}"
     source = Source(kind="http", name=name, evidence=answer.evidence)
     fields = _Fields(answer, kind)
@@ -240,10 +240,6 @@ def _masked_body(body: dict[str, object], ask: Ask) -> dict[str, object]:
     if ask.is_ours:
         return body
     return {name: "<prompt>" if name in {"prompt", "messages"} else value for name, value in body.items()}
-
-
-def _drop_body(_body: bytes) -> bytes:
-    return _body
 
 
 def _prompt(ask: Ask, source: Source) -> Fact[str]:
