@@ -137,7 +137,7 @@ class LoadLogReader:
     # Warnings and errors.
 
     def _severity(self, line: Line) -> None:
-        level = line.level
+        level: str | None = line.level
         if level is None:
             level = level_by_text(line.text)
         if level not in {"error", "warn"}:

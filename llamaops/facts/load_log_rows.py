@@ -31,7 +31,7 @@ def structured_row(row: dict[str, object]) -> BreakdownRow | None:
         return int(value * MIB) if isinstance(value, int | float) and abs(value) < 2**40 else 0
 
     return BreakdownRow(
-        kind=kind,  # type: ignore[arg-type]  # one of the three, see above
+        kind=kind,
         name=name[:NAME_CHARS],
         model_bytes=mib("model"),
         context_bytes=mib("context"),
