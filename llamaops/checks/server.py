@@ -59,26 +59,23 @@ def socket_is_ours(sockets: SocketFacts) -> Verdict:
         for item in listeners
         if item not in right and not (item.of_child and item.address in {"127.0.0.1", "::1"})
     ]
-    if right and not other and isinstance(sockets.holder, Known):
-        other += _foreign(sockets, listeners)
+    foreign = _foreign(sockets, listeners)
     seen = ", ".join(f"{item.address}:{item.port} (pid {item.pid})" for item in listeners) or "nothing"
     wanted = f"process {sockets.pid} or its children on {sockets.host}:{sockets.port} only"
-    holder = sockets.holder.value if isinstance(sockets.holder, Known) else None
-    held = f"; the port is held by pid {holder}" if holder and not right else ""
+    held = f"; the port is held by {', '.join(f'pid {pid}' for pid in foreign)}" if foreign else ""
     return Verdict(
-        holds=bool(right) and not other,
+        holds=bool(right) and not other and not foreign,
         summary=f"listening: {seen}{held}; asked for: {sockets.host}:{sockets.port}",
         expected=wanted,
         observed=f"{seen}{held}",
     )
 
 
-def _foreign(sockets: SocketFacts, listeners: tuple[ListeningSocket, ...]) -> list[ListeningSocket]:
-    """Return the listener of another process that answers on our address, where there is one."""
-    holder = sockets.holder.need()
-    if holder == 0 or holder in {item.pid for item in listeners}:
+def _foreign(sockets: SocketFacts, listeners: tuple[ListeningSocket, ...]) -> list[int]:
+    """Return other processes that answer on our address, where they can be seen."""
+    if not isinstance(sockets.holders, Known):
         return []
-    return [ListeningSocket(address=sockets.host, port=sockets.port, pid=holder, of_child=False)]
+    return [pid for pid in sockets.holders.value if pid not in {item.pid for item in listeners}]
 
 
 @check(

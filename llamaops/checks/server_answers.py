@@ -130,9 +130,8 @@ def finish_reason_and_usage(server: ServerFacts) -> Verdict | NotApplicable:
     )
     least = server.prompt_tokens_counted.value if isinstance(server.prompt_tokens_counted, Known) else 1
     faults = [fault for answer in answers for fault in _faults(answer, least)]
-    if isinstance(server.chat_stream, Known) and server.chat_stream.value.usage is not None:
-        stream = server.chat_stream.value
-        faults += [f"streamed: {fault}" for fault in _usage_faults(stream.usage, stream.timings, least)]
+    if isinstance(server.chat_stream, Known):
+        faults += [f"streamed: {fault}" for fault in _stream_faults(server.chat_stream.value, least)]
     chat = answers[0]
     good = f"finish_reason {chat.finish_reason}, {_usage_text(chat.usage)}"
     return Verdict(
@@ -155,12 +154,22 @@ def _faults(answer: ChatAnswer, least_prompt: int) -> list[str]:
     if answer.finish_reason == "length" and generated < min(answer.max_tokens, 2):
         faults.append(f"finish_reason is length after {generated} of {answer.max_tokens} tokens")
     if answer.counted_tokens is not None and answer.reasoning != "valued":
-        # Markup that the template strips and another way to cut a text make small differences.
-        slack = 16 + answer.counted_tokens // 2
-        if abs(generated - answer.counted_tokens) > slack:
-            faults.append(f"usage says {generated} tokens, the text has {answer.counted_tokens}")
+        # Stripped markup makes it more; fewer than the shortest way to cut the text is hardly possible.
+        counted = answer.counted_tokens
+        if generated > counted + counted // 4 + 8 or generated < counted - counted // 5 - 2:
+            faults.append(f"usage says {generated} tokens, the text has {counted}")
     if answer.characters > generated * LONGEST_TOKEN_CHARACTERS:
         faults.append(f"usage says {generated} tokens for {answer.characters} characters")
+    return faults
+
+
+def _stream_faults(stream: StreamAnswer, least_prompt: int) -> list[str]:
+    if stream.usage is None:
+        return []  # whether it has to be there is judged with the rest of the stream
+    faults = _usage_faults(stream.usage, stream.timings, least_prompt)
+    generated = stream.usage.completion_tokens or 0
+    if stream.pieces > generated + 1:
+        faults.append(f"usage says {generated} tokens, {stream.pieces} pieces of text came")
     return faults
 
 

@@ -48,8 +48,10 @@ def stream_arrives_over_time(server: ServerFacts) -> Verdict | NotApplicable:
 
 
 def _is_quick(stream: StreamAnswer, generation_s: float | None) -> bool:
-    """Whether the server's own time for a token is too short to see two arrivals apart."""
-    return generation_s is not None and generation_s < 2 * NEW_ARRIVAL_S * stream.pieces
+    """Whether a token took too little time to see two arrivals apart, by the server's clock and by ours."""
+    if generation_s is None or generation_s >= 2 * NEW_ARRIVAL_S * stream.pieces:
+        return False
+    return (stream.spread_s or 0.0) < 3 * generation_s + 10 * NEW_ARRIVAL_S
 
 
 def _is_too_fast(stream: StreamAnswer, generation_s: float | None) -> bool:

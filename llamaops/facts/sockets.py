@@ -40,8 +40,8 @@ class SocketFacts(Shape, frozen=True, kw_only=True):
     """The addresses that the host asked for stands for."""
     listeners: Fact[tuple[ListeningSocket, ...]]
     """Listening sockets of the process and all its descendants."""
-    holder: Fact[int]
-    """Pid of the process that answers on that port at one of those addresses; 0 when nobody listens."""
+    holders: Fact[tuple[int, ...]]
+    """Pids of the processes that answer on that port at the address asked for."""
 
 
 def collect_sockets(
@@ -50,7 +50,7 @@ def collect_sockets(
     host: str,
     port: int,
     listeners: Callable[[int], tuple[Listener, ...]] = sockets.listeners,
-    holder_of: Callable[[int, str | None], int | None] = sockets.holder_of,
+    holders_of: Callable[[int, str | None], tuple[int, ...]] = sockets.holders_of,
     addresses_of: Callable[[str], tuple[str, ...]] = sockets.addresses_of,
 ) -> SocketFacts:
     """Look at the sockets of a process and its descendants.
@@ -71,7 +71,7 @@ def collect_sockets(
                 for item in listeners(pid)
             ),
         ),
-        holder=_observe(f"process that listens on port {port}", lambda: holder_of(port, first) or 0),
+        holders=_observe(f"processes that listen on port {port}", lambda: holders_of(port, first)),
     )
 
 

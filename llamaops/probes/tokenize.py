@@ -33,5 +33,5 @@ def probe_tokenize(
     client: HttpClient, content: str, *, bounds: Bounds, name: str = "tokenize"
 ) -> tuple[EndpointAnswer, Fact[int]]:
     """Count the tokens of a text of ours."""
-    body = {"content": content, "add_special": False, "parse_special": False}
+    body = {"content": content, "add_special": False, "parse_special": True}
     return parsed(ask(client, name, "POST", "/tokenize", bounds=bounds, body=body), parse_token_count)

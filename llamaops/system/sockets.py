@@ -44,28 +44,44 @@ def listeners(*pids: int) -> tuple[Listener, ...]:
 
 
 def holder_of(port: int, address: str | None = None) -> int | None:
-    """Return the pid that listens on a port, or None where nobody does.
+    """Return the pid that listens on a port, or None where nobody does; the lowest of several.
 
-    A listener on every address counts for each address. Raises: PermissionError when somebody listens
-    whose open files we may not see.
+    Raises: as `holders_of`.
+    """
+    return min(holders_of(port, address), default=None)
+
+
+def holders_of(port: int, address: str | None = None) -> tuple[int, ...]:
+    """Return the pids that answer on a port: more than one where they share it.
+
+    A listener on every address answers for an address that nobody listens on by itself.
+    Raises: PermissionError when somebody listens whose open files we may not see.
     """
     if not sys.platform.startswith("linux"):
-        return _holder_psutil(port)
-    wanted = {
-        inode
-        for where, number, inode, _kind in _table("/proc/net")
-        if number == port and (address is None or where in {address, "0.0.0.0", "::"})  # noqa: S104 - compared
-    }
+        holder = _holder_psutil(port)
+        return () if holder is None else (holder,)
+    entries = [(where, inode) for where, number, inode, _kind in _table("/proc/net") if number == port]
+    exact = {inode for where, inode in entries if where == address}
+    every = {inode for where, inode in entries if address is None or where in {"0.0.0.0", "::"}}  # noqa: S104
+    wanted = exact or every
     if not wanted:
-        return None
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                if wanted & set(_socket_inodes(int(name))):
-                    return int(name)
-            except OSError:
-                continue
-    raise PermissionError(13, "the process that listens is not ours to look at", f"port {port}")
+        return ()
+    found = tuple(pid for pid in _all_pids() if wanted & _inodes_seen(pid))
+    if not found:
+        raise PermissionError(13, "the process that listens is not ours to look at", f"port {port}")
+    return found
+
+
+def _all_pids() -> list[int]:
+    return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _inodes_seen(pid: int) -> set[str]:
+    """Return the inodes of a process's sockets; none where we may not look."""
+    try:
+        return set(_socket_inodes(pid))
+    except OSError:
+        return set()
 
 
 def family(*pids: int) -> tuple[int, ...]:

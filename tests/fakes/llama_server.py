@@ -277,6 +277,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _timings(self, pieces: list[str]) -> dict[str, object]:
         seconds = max(len(pieces) - 1, 0) * self.state.options.token_s
+        seconds /= 1000 if self.state.lie.fast_timings else 1
         return {"prompt_n": 20, "predicted_n": len(pieces), "predicted_ms": seconds * 1000}
 
     def _usage(self, prompt: str, pieces: list[str], limit: int) -> dict[str, int]:
@@ -288,6 +289,8 @@ class Handler(BaseHTTPRequestHandler):
             generated = 0
         elif lie.usage == "small":
             generated = 1
+        elif lie.usage == "less":
+            generated = generated * 2 // 3
         elif lie.usage == "large":
             generated = limit * 10
         if lie.usage == "prompt":

@@ -24,8 +24,10 @@ class Behaviour:
     finish: str | None = "auto"
     """auto, or the word to send; None leaves it out."""
     usage: str = "ok"
-    """ok, missing, zero, sum, small, large, prompt."""
+    """ok, missing, zero, sum, small, large, less, prompt."""
     timings: bool = True
+    fast_timings: bool = False
+    """Says that it generated a thousand times faster than it did."""
     over_limit: bool = False
     """Generates far more than max_tokens."""
     hides_over_limit: bool = False
@@ -100,6 +102,7 @@ LIES: dict[str, Behaviour] = {
     "usage-wrong-sum": Behaviour(usage="sum"),
     "usage-too-small": Behaviour(usage="small"),
     "usage-too-large": Behaviour(usage="large", timings=False),
+    "usage-somewhat-less": Behaviour(usage="less", timings=False),
     "usage-prompt-too-small": Behaviour(usage="prompt"),
     "limit-ignored": Behaviour(over_limit=True),
     "limit-ignored-and-hidden": Behaviour(over_limit=True, hides_over_limit=True, timings=False),
@@ -138,6 +141,8 @@ LIES: dict[str, Behaviour] = {
     # streams
     "stream-at-once": Behaviour(stream="at-once"),
     "stream-in-lumps": Behaviour(stream="lumps"),
+    "stream-in-lumps-fast-timings": Behaviour(stream="lumps", fast_timings=True),
+    "stream-at-once-fast-timings": Behaviour(stream="at-once", fast_timings=True),
     "stream-one-piece": Behaviour(stream="one-piece"),
     "stream-cut": Behaviour(stream="cut"),
     "stream-cut-cleanly": Behaviour(stream="cut-clean"),

@@ -11,7 +11,7 @@ import pytest
 
 from llamaops.facts.sockets import collect_sockets
 from llamaops.schema.fact import Known
-from llamaops.system.sockets import addresses_of, family, holder_of, listeners
+from llamaops.system.sockets import addresses_of, family, holder_of, holders_of, listeners
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 CHILD = (
@@ -51,8 +51,8 @@ def test_a_childs_socket_is_found_and_told_from_ours() -> None:
             assert isinstance(facts.listeners, Known)
             (ours,) = [item for item in facts.listeners.value if item.port == port]
             assert ours.of_child
-            assert isinstance(facts.holder, Known)
-            assert facts.holder.value == child.pid
+            assert isinstance(facts.holders, Known)
+            assert facts.holders.value == (child.pid,)
         finally:
             child.kill()
 
@@ -73,3 +73,36 @@ def test_a_process_that_has_gone_listens_nowhere() -> None:
 def test_a_literal_address_is_its_own() -> None:
     assert addresses_of("127.0.0.1") == ("127.0.0.1",)
     assert "127.0.0.1" in addresses_of("localhost")
+
+
+def test_who_listens_on_one_address_goes_before_who_listens_on_all() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        port = ours.getsockname()[1]
+        child = (
+            f"import socket, time; s = socket.create_server(('127.0.0.2', {port})); print(1, flush=True); "
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", child + "time.sleep(60)"], stdout=subprocess.PIPE
+        ) as other:
+            try:
+                assert other.stdout is not None
+                other.stdout.readline()
+                assert holders_of(port, "127.0.0.1") == (os.getpid(),)
+                assert holders_of(port, "127.0.0.2") == (other.pid,)
+                assert set(holders_of(port)) == {os.getpid(), other.pid}
+            finally:
+                other.kill()
+
+
+def test_processes_that_share_a_port_are_all_seen() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as ours:
+        port = ours.getsockname()[1]
+        child = f"import socket, time; s = socket.create_server(('127.0.0.1', {port}), reuse_port=True); "
+        child += "print(1, flush=True); time.sleep(60)"
+        with subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE) as other:
+            try:
+                assert other.stdout is not None
+                other.stdout.readline()
+                assert set(holders_of(port, "127.0.0.1")) == {os.getpid(), other.pid}
+            finally:
+                other.kill()

@@ -59,7 +59,7 @@ def sockets(
             pid=7,
             addresses=addresses or known(("127.0.0.1",)),
             listeners=found or known(tuple(listeners)),
-            holder=holder or known(7),
+            holders=holder or known((7,)),
         )
     }
 
@@ -72,12 +72,13 @@ def one(address: str, port: int = 8080, pid: int = 7, *, child: bool = False) ->
     ("more", "expected"),
     [
         (sockets(OURS), "passed"),
-        (sockets(one("127.0.0.1", pid=8, child=True), holder=known(8)), "passed"),
+        (sockets(one("127.0.0.1", pid=8, child=True), holder=known((8,))), "passed"),
         (sockets(OURS, one("127.0.0.1", 40000, 9, child=True)), "passed"),  # a router's child
         (sockets(OURS, holder=unknown("refused")), "passed"),
         (sockets(), "failed"),
-        (sockets(holder=known(99)), "failed"),
-        (sockets(OURS, holder=known(99)), "failed"),
+        (sockets(holder=known((99,))), "failed"),
+        (sockets(OURS, holder=known((99,))), "failed"),
+        (sockets(OURS, holder=known((7, 99))), "failed"),  # two processes share the port
         (sockets(one("0.0.0.0")), "failed"),
         (sockets(one("127.0.0.2")), "failed"),
         (sockets(one("127.0.0.1", 8081)), "failed"),

@@ -119,6 +119,8 @@ def test_reasoning_without_content_is_usable_and_said_to_be_reasoning() -> None:
         },
         {"usage": usage(38, 47, 85), "timings": None},
         {"usage": usage(38, 1, 39), "timings": None, "counted_tokens": 40},
+        {"usage": usage(38, 33, 71), "timings": None},
+        {"usage": usage(38, 13, 51), "timings": None},
         {"usage": usage(38, 2, 40), "timings": None, "counted_tokens": None, "characters": 400},
         {"usage": usage(38, 1, 39), "timings": None, "counted_tokens": None, "finish_reason": "length"},
     ],

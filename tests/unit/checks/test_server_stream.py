@@ -49,6 +49,8 @@ def timings(seconds: float) -> ServerTimings:
         # A tiny model: 0.1 ms for a token is below what our clock can tell apart.
         ({"lumps": 1, "spread_s": 0.0018, "timings": timings(0.002)}, "passed"),
         ({"lumps": 1, "spread_s": 0.0001, "timings": timings(0.002)}, "unknown"),
+        # Two lumps, and timings that claim to be fast.
+        ({"lumps": 2, "spread_s": 0.1, "timings": timings(0.002)}, "failed"),
         ({"lumps": 1, "spread_s": 0.001, "first_token_s": 0.001, "timings": None}, "unknown"),
     ],
 )
