@@ -161,6 +161,13 @@ def read_journal(folder: Path) -> dict[str, Any]:
     Raises: InputFileError.
     """
     path = folder / JOURNAL_NAME
+    try:
+        return _assembled(folder.name, path)
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        raise InputFileError(f"{path} is not a journal of llamaops: {error}") from error
+
+
+def _assembled(name: str, path: Path) -> dict[str, Any]:
     begin: dict[str, Any] = {}
     facts: dict[str, Any] = {}
     findings: dict[str, Finding] = {}
@@ -182,10 +189,10 @@ def read_journal(folder: Path) -> dict[str, Any]:
             case _:
                 continue
     if not begin:
-        raise InputFileError(f"{path} has no beginning; it is not a journal of llamaops")
+        raise InputFileError(f"{path} has no beginning, so it is not a journal of llamaops")
     boundaries = derive(findings.values(), elapsed)
     record: Record[dict[str, Any]] = Record(
-        id=folder.name,
+        id=name,
         command=begin["command"],
         argv=tuple(begin["argv"]),
         started_at=begin["started_at"],

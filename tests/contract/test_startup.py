@@ -44,7 +44,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
 
 def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
     model = tmp_path / "tiny.gguf"
-    model.write_bytes(bytes(FakeGguf()))
+    model.write_bytes(FakeGguf().to_bytes())
     modules = loaded(tmp_path, "inspect", str(model))
     assert "llamaops.facts.gguf_file" in modules
     assert not modules & (HEAVY - {"asyncio"})
