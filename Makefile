@@ -41,6 +41,7 @@ engine-server: setup-dev  ## The same with llama-server and llama-cli (10 minute
 # Without a compiler or a network the tests that need an engine are skipped by name; pytest says so at its end.
 test: setup-dev  ## Run the whole suite on real engines
 	-@$(BIN)/llamaops fetch --yes
+	-@$(BIN)/llamaops fetch engine-b10434 --yes
 	-@$(BIN)/llamaops fetch full-engine --yes
 	$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
 
@@ -56,8 +57,8 @@ layers: setup-dev  ## Who may import whom
 
 check: lint types layers test  ## Everything a change must pass
 
-generate: setup-dev  ## Write what is generated from the code (schema, reference pages)
-	$(BIN)/python -m llamaops.schema.export
+generate: setup-dev  ## Write what is generated from the code: docs/schema
+	$(BIN)/python -m llamaops.record.export docs/schema
 
 bench: setup-dev fetch  ## Measure, as in docs/performance.md
 	$(BIN)/python -m benchmarks
