@@ -85,7 +85,8 @@ class ServerFacts(Shape, frozen=True, kw_only=True):
                 evidence = answer.evidence[0] if answer.evidence else None
                 source = Source(kind="http", name=answer.request, evidence=evidence)
                 return Known(value=answer, source=source)
-        return not_attempted(f"the probe {probe} was not sent")
+        fact = getattr(self, probe.replace("-", "_"), None)
+        return not_attempted(fact.detail if isinstance(fact, Unknown) else f"{probe} was not asked")
 
 
 class _Session:
