@@ -56,7 +56,7 @@ def load(values: dict[str, str], lie: str) -> None:
             f"llama_context: n_ctx                 = {context}",
             "llama_kv_cache:        CPU KV buffer size =     5.62 MiB",
             "sched_reserve:        CPU compute buffer size =    50.95 MiB",
-            "cmn  common_init_: warming up the model with an empty run - please wait ... (--no-warmup to disable)",
+            "cmn  common_init_: warming up the model with an empty run - please wait ...",
             f"generate: n_ctx = {context}, n_batch = 2048, n_predict = 24, n_keep = 0",
         ]
     )
