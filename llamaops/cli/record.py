@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from llamaops.cli.output import FORMATS
 
@@ -34,12 +33,13 @@ def run(args: argparse.Namespace) -> int:
     return {"list": _list, "show": _show, "validate": _validate}[args.verb](args)
 
 
-def _folder(args: argparse.Namespace) -> Path:
+def _folder(args: argparse.Namespace) -> str:
     import os
 
     from llamaops.record.store import records_folder
+    from llamaops.system.paths import expanded
 
-    return Path(args.records).expanduser() if args.records else records_folder(os.environ)
+    return expanded(args.records) if args.records else records_folder(os.environ)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def _validate(args: argparse.Namespace) -> int:
             record = read(folder)
             results.append({"record": record.id, "valid": True, "problem": None})
         except InputFileError as error:
-            results.append({"record": str(folder), "valid": False, "problem": str(error)})
+            results.append({"record": folder, "valid": False, "problem": str(error)})
     if args.format == "json":
         output.write_json({"schema": "llamaops.validation", "schema_version": 1, "results": results})
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llamaops.cli import options, output
@@ -47,9 +46,10 @@ def perform(
     from llamaops.operations.session import Session
     from llamaops.record.store import records_folder
     from llamaops.system.machine import Machine
+    from llamaops.system.paths import expanded
 
     accepted = options.accepted(args)
-    records = Path(settings.records).expanduser() if settings.records else records_folder(os.environ)
+    records = expanded(settings.records) if settings.records else records_folder(os.environ)
     redactor = output.redactor_for(args, key_files, private)
     with interruptible(), Machine() as machine:
         session = Session(

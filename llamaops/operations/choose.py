@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from llamaops.errors import UsageError
 from llamaops.facts.settings import Setting, SettingsFacts
 from llamaops.operations.settings import EMBEDDED, Settings
+from llamaops.system import paths as at
 from llamaops.system.machine import Machine
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def choose_model(settings: Settings, machine: Machine) -> Choice | None:
     Raises: UsageError when the embedded model was named and is not there.
     """
     if settings.model is not None and settings.model != EMBEDDED:
-        return Choice(str(Path(settings.model).expanduser()), "named")
+        return Choice(at.expanded(settings.model), "named")
     paths = _embedded(machine)
     if paths is not None and paths.model is not None:
         return Choice(str(paths.model), "embedded model of `llamaops fetch`")
@@ -58,13 +58,13 @@ def choose_bin_dir(settings: Settings, machine: Machine) -> str | None:
         paths = _embedded(machine)
         if paths is None or paths.server is None:
             raise UsageError("the embedded engine was not fetched", hint="run `llamaops fetch`")
-        return str(Path(paths.server).parent)
-    folder = Path(settings.bin_dir).expanduser()
-    if folder.is_file():
-        return str(folder.parent)
-    if not folder.is_dir():
+        return at.parent(paths.server)
+    folder = at.expanded(settings.bin_dir)
+    if at.is_file(folder):
+        return at.parent(folder)
+    if not at.is_folder(folder):
         raise UsageError(f"--bin-dir {folder} is no folder", hint=NO_PROGRAM_HINT)
-    return str(folder)
+    return folder
 
 
 def choose_program(role: str, settings: Settings, machine: Machine) -> Choice | None:
@@ -72,8 +72,8 @@ def choose_program(role: str, settings: Settings, machine: Machine) -> Choice | 
     folder = choose_bin_dir(settings, machine)
     if folder is not None:
         for name in (role, OLD_NAMES.get(role, role)):
-            path = os.path.join(folder, name)  # noqa: PTH118 - strings throughout
-            if machine.access(path, os.X_OK) and os.path.isfile(path):  # noqa: PTH113
+            path = at.joined(folder, name)
+            if machine.access(path, os.X_OK) and at.is_file(path):
                 return Choice(path, f"--bin-dir {folder}")
         return None
     if found := machine.which(role):

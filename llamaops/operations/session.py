@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
@@ -24,6 +23,7 @@ from llamaops.schema.step import StepResult
 from llamaops.system import guard
 from llamaops.system.clock import iso
 from llamaops.system.machine import Machine
+from llamaops.system.paths import AnyPath, name
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class Finished(msgspec.Struct, frozen=True):
     """A run that has ended and was written."""
 
     redacted: Redacted
-    folder: Path
+    folder: str
     status: ExitStatus
 
 
@@ -64,7 +64,7 @@ class Session:
         argv: Sequence[str],
         machine: Machine,
         redactor: Redactor,
-        records: Path,
+        records: AnyPath,
         *,
         observer: Observer | None = None,
     ) -> None:
@@ -183,7 +183,7 @@ class Session:
         )
         evidence = self.machine.evidence
         record: Record[dict[str, Shape]] = Record(
-            id=self.folder.name,
+            id=name(self.folder),
             command=self._command,
             argv=self._argv,
             started_at=self._started_at,

@@ -6,9 +6,7 @@ once, each with its place.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +15,7 @@ from llamaops.errors import InputFileError, UsageError
 from llamaops.facts.settings import Setting, SettingsFacts
 from llamaops.schema.bounds import KIB
 from llamaops.system.files import read_limited
+from llamaops.system.paths import AnyPath, expanded, joined
 
 FILE_NAME = "llamaops.yaml"
 MAX_FILE_BYTES = 256 * KIB
@@ -163,9 +162,9 @@ def resolve(
         },
     ]
     files = []
-    for path in (Path(FILE_NAME), user_file(environ)):
+    for path in (FILE_NAME, user_file(environ)):
         if (content := _read(path)) is not None:
-            files.append(str(path))
+            files.append(path)
             layers.append(read_file(path, content))
     values: dict[str, Any] = {}
     origins = []
@@ -178,14 +177,14 @@ def resolve(
     return Settings(**values), SettingsFacts(settings=tuple(origins), files=tuple(files))
 
 
-def user_file(environ: Mapping[str, str]) -> Path:
+def user_file(environ: Mapping[str, str]) -> str:
     """Return the path of the user's own configuration file."""
     if home := environ.get("XDG_CONFIG_HOME"):
-        return Path(home) / "llamaops" / FILE_NAME
-    return Path(os.path.expanduser("~")) / ".config" / "llamaops" / FILE_NAME  # noqa: PTH111 - may lack HOME
+        return joined(home, "llamaops", FILE_NAME)
+    return joined(expanded("~"), ".config", "llamaops", FILE_NAME)
 
 
-def read_file(path: Path, content: bytes) -> dict[str, tuple[str, str]]:
+def read_file(path: AnyPath, content: bytes) -> dict[str, tuple[str, str]]:
     """Read a configuration file: name to (text, place).
 
     Raises: InputFileError that names every error and its place.
@@ -244,9 +243,9 @@ def _parse(name: str, text: str, origin: str) -> Any:  # noqa: ANN401 - as typed
         raise UsageError(f"{flag} {error}") from error
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     try:
-        return read_limited(str(path), limit_bytes=MAX_FILE_BYTES)
+        return read_limited(path, limit_bytes=MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

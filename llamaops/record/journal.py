@@ -1,33 +1,32 @@
 """Append each result, redacted and flushed, as soon as it is known.
 
 One JSON object a line: `at` (UTC), `kind` (`begin`, `step`, `facts`, `finding`, `boundary`, `end`) and
-`data`. A llamaops that is killed leaves this file; `store.read` makes a record of it, outcome `stopped`.
+`data`. A llamaops that is killed leaves this file; `replay` makes a record of it, outcome `stopped`.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import msgspec
 
 from llamaops.errors import RecordWriteError
 from llamaops.record.redact import Redactor
+from llamaops.record.store import JOURNAL_NAME
 from llamaops.system.clock import Clock, iso
 from llamaops.system.files import PRIVATE_FILE
-
-JOURNAL_NAME = "journal.jsonl"
+from llamaops.system.paths import AnyPath, joined
 
 
 class Journal:
     """The journal of one run."""
 
-    def __init__(self, folder: Path, redactor: Redactor, clock: Clock) -> None:
+    def __init__(self, folder: AnyPath, redactor: Redactor, clock: Clock) -> None:
         """Create the file.
 
         Raises: RecordWriteError.
         """
-        self.path = folder / JOURNAL_NAME
+        self.path = joined(folder, JOURNAL_NAME)
         self._redactor = redactor
         self._clock = clock
         try:

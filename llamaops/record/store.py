@@ -7,29 +7,26 @@ mode 0600.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from llamaops.errors import InputFileError, RecordWriteError, UsageError
-from llamaops.record.boundaries import derive, strongest
-from llamaops.record.journal import JOURNAL_NAME
-from llamaops.record.record import Record, Tool
 from llamaops.schema.bounds import MIB
-from llamaops.schema.finding import Finding
 from llamaops.schema.shape import Shape
-from llamaops.schema.step import StepResult
-from llamaops.system.files import make_private_folder, read_limited, write_atomic
+from llamaops.system import paths
+from llamaops.system.files import PRIVATE_FOLDER, make_private_folder, read_limited, write_atomic
+from llamaops.system.paths import AnyPath
 
 if TYPE_CHECKING:
     from llamaops.record.groups import StoredRecord
 
 RECORD_NAME = "record.json"
 MARKDOWN_NAME = "record.md"
+JOURNAL_NAME = "journal.jsonl"
 MAX_RECORD_BYTES = 64 * MIB
 
 
@@ -48,25 +45,25 @@ class Headline(Shape, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """The strongest boundary reached."""
 
 
-def records_folder(environ: Mapping[str, str]) -> Path:
+def records_folder(environ: Mapping[str, str]) -> str:
     """Return the folder records live in: LLAMAOPS_RECORDS, else the user's state directory."""
     if named := environ.get("LLAMAOPS_RECORDS"):
-        return Path(named).expanduser()
+        return paths.expanded(named)
     import platformdirs
 
-    return Path(platformdirs.user_state_dir("llamaops")) / "records"
+    return paths.joined(platformdirs.user_state_dir("llamaops"), "records")
 
 
-def new_folder(records: Path, command: str, moment: datetime) -> Path:
+def new_folder(records: AnyPath, command: str, moment: datetime) -> str:
     """Make the folder of a new record.
 
     Raises: RecordWriteError.
     """
-    name = f"{moment:%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
-    folder = records / name
+    name = f"{moment:%Y%m%dT%H%M%SZ}-{command}-{os.urandom(3).hex()}"
+    folder = paths.joined(records, name)
     try:
         make_private_folder(records)
-        folder.mkdir(mode=0o700)
+        os.mkdir(folder, mode=PRIVATE_FOLDER)  # noqa: PTH102 - no pathlib in what every command loads
     except OSError as error:
         raise RecordWriteError(
             f"cannot make the record folder {folder}: {error.strerror}",
@@ -75,59 +72,63 @@ def new_folder(records: Path, command: str, moment: datetime) -> Path:
     return folder
 
 
-def write(folder: Path, record_json: bytes, markdown: str) -> None:
+def write(folder: AnyPath, record_json: bytes, markdown: str) -> None:
     """Write the final files of a record.
 
     Raises: RecordWriteError.
     """
     try:
-        write_atomic(folder / MARKDOWN_NAME, markdown.encode())
-        write_atomic(folder / RECORD_NAME, record_json)
+        write_atomic(paths.joined(folder, MARKDOWN_NAME), markdown.encode())
+        write_atomic(paths.joined(folder, RECORD_NAME), record_json)
     except OSError as error:
         raise RecordWriteError(
             f"cannot write the record in {folder}: {error.strerror}",
-            hint=f"free space there; the journal {folder / JOURNAL_NAME} holds what was found",
+            hint=f"free space there; the journal {paths.joined(folder, JOURNAL_NAME)} holds what was found",
         ) from error
 
 
-def headlines(records: Path) -> Iterator[Headline]:
+def headlines(records: AnyPath) -> Iterator[Headline]:
     """Yield a headline for each record, oldest first; a folder that holds none is passed over."""
     decoder = msgspec.json.Decoder(Headline)
     try:
-        folders = sorted(entry for entry in records.iterdir() if entry.is_dir())
+        folders = paths.folders_in(records)
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputFileError(f"cannot list {records}: {error.strerror}") from error
     for folder in folders:
         try:
-            yield decoder.decode(read_limited(str(folder / RECORD_NAME), limit_bytes=MAX_RECORD_BYTES))
+            yield decoder.decode(
+                read_limited(paths.joined(folder, RECORD_NAME), limit_bytes=MAX_RECORD_BYTES)
+            )
         except (OSError, msgspec.DecodeError):
-            if (folder / JOURNAL_NAME).is_file():
+            if paths.is_file(paths.joined(folder, JOURNAL_NAME)):
                 yield _journal_headline(folder)
 
 
-def find(records: Path, name: str) -> Path:
+def find(records: AnyPath, name: str) -> str:
     """Return the folder of a record named by path, id, a unique start of the id, or `latest`.
 
     Raises: UsageError with the candidates.
     """
-    given = Path(name).expanduser()
-    if given.is_file():
-        return given.parent if given.name in {RECORD_NAME, JOURNAL_NAME, MARKDOWN_NAME} else given
-    if given.is_dir():
+    given = paths.expanded(name)
+    if paths.is_file(given):
+        return (
+            paths.parent(given) if paths.name(given) in {RECORD_NAME, JOURNAL_NAME, MARKDOWN_NAME} else given
+        )
+    if paths.is_folder(given):
         return given
     try:
-        names = sorted(entry.name for entry in records.iterdir() if entry.is_dir())
+        names = [paths.name(folder) for folder in paths.folders_in(records)]
     except OSError:
         names = []
     if name == "latest" and names:
-        return records / names[-1]
+        return paths.joined(records, names[-1])
     matches = [candidate for candidate in names if candidate.startswith(name)] or [
         candidate for candidate in names if name and name in candidate
     ]
     if len(matches) == 1:
-        return records / matches[0]
+        return paths.joined(records, matches[0])
     if matches:
         raise UsageError(
             f"{name} fits {len(matches)} records", hint="give more of: " + ", ".join(matches[-5:])
@@ -135,18 +136,20 @@ def find(records: Path, name: str) -> Path:
     raise UsageError(f"no record {name} in {records}", hint="`llamaops record list` shows what is there")
 
 
-def read(folder: Path) -> StoredRecord:
+def read(folder: AnyPath) -> StoredRecord:
     """Read a record back, validated; a run that was killed is read from its journal.
 
     Raises: InputFileError that names the file and the place in it.
     """
     from llamaops.record.groups import StoredRecord as Stored
 
-    path = folder if folder.is_file() else folder / RECORD_NAME
-    if not path.exists() and (folder / JOURNAL_NAME).is_file():
+    path = os.fspath(folder) if paths.is_file(folder) else paths.joined(folder, RECORD_NAME)
+    if not paths.is_there(path) and paths.is_file(paths.joined(folder, JOURNAL_NAME)):
+        from llamaops.record.replay import read_journal
+
         return msgspec.convert(read_journal(folder), Stored)
     try:
-        return msgspec.json.decode(read_limited(str(path), limit_bytes=MAX_RECORD_BYTES), type=Stored)
+        return msgspec.json.decode(read_limited(path, limit_bytes=MAX_RECORD_BYTES), type=Stored)
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}") from error
     except msgspec.ValidationError as error:
@@ -155,84 +158,13 @@ def read(folder: Path) -> StoredRecord:
         raise InputFileError(f"{path} is not JSON: {error}") from error
 
 
-def read_journal(folder: Path) -> dict[str, Any]:
-    """Make a record, as plain data, of what a killed run had journalled.
+def _journal_headline(folder: str) -> Headline:
+    from llamaops.record.replay import read_journal
 
-    Raises: InputFileError.
-    """
-    path = folder / JOURNAL_NAME
-    try:
-        return _assembled(folder.name, path)
-    except (KeyError, TypeError, msgspec.ValidationError) as error:
-        raise InputFileError(f"{path} is not a journal of llamaops: {error}") from error
-
-
-def _assembled(name: str, path: Path) -> dict[str, Any]:
-    begin: dict[str, Any] = {}
-    facts: dict[str, Any] = {}
-    findings: dict[str, Finding] = {}
-    steps: list[Any] = []
-    elapsed: dict[str, float] = {}
-    for entry in _entries(path):
-        match entry["kind"]:
-            case "begin":
-                begin = entry["data"]
-            case "facts":
-                facts[entry["name"]] = entry["data"]
-            case "finding":
-                finding = msgspec.convert(entry["data"], Finding)
-                findings[finding.check] = finding
-            case "step":
-                steps.append(msgspec.to_builtins(msgspec.convert(entry["data"], StepResult)))
-            case "boundary" if entry["data"].get("elapsed_s") is not None:
-                elapsed[entry["data"]["name"]] = entry["data"]["elapsed_s"]
-            case _:
-                continue
-    if not begin:
-        raise InputFileError(f"{path} has no beginning, so it is not a journal of llamaops")
-    boundaries = derive(findings.values(), elapsed)
-    record: Record[dict[str, Any]] = Record(
-        id=name,
-        command=begin["command"],
-        argv=tuple(begin["argv"]),
-        started_at=begin["started_at"],
-        finished_at=None,
-        tool=msgspec.convert(begin["tool"], Tool),
-        outcome="stopped",
-        exit_status=None,
-        ended="llamaops was killed; this was read from its journal",
-        promised=tuple(begin["promised"]),
-        strongest=strongest(boundaries),
-        boundaries=boundaries,
-        gaps=(),
-        findings=tuple(findings.values()),
-        steps=(),
-        facts=facts,
-        evidence=(),
-    )
-    built: dict[str, Any] = msgspec.to_builtins(record)
-    return {**built, "steps": steps}
-
-
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        data = read_limited(str(path), limit_bytes=MAX_RECORD_BYTES)
-    except OSError as error:
-        raise InputFileError(f"cannot read {path}: {error.strerror}") from error
-    for line in data.splitlines():
-        try:
-            entry = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            continue  # the last line of a killed run may be cut
-        if isinstance(entry, dict) and "kind" in entry:
-            yield entry
-
-
-def _journal_headline(folder: Path) -> Headline:
     try:
         record = read_journal(folder)
     except InputFileError:
-        return Headline(id=folder.name, command="?", started_at="?", outcome="stopped")
+        return Headline(id=paths.name(folder), command="?", started_at="?", outcome="stopped")
     return msgspec.convert(
         {key: record[key] for key in ("id", "command", "started_at", "outcome", "strongest")}, Headline
     )

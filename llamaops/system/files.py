@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
-from pathlib import Path
 from typing import Self
+
+from llamaops.system.paths import AnyPath, name, parent
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
@@ -90,28 +90,28 @@ def _refuse_special(mode: int, path: str) -> None:
         raise OSError(errno.EINVAL, "Not a regular file", path)
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
+def write_atomic(path: AnyPath, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
     """Write a whole file in one step: a reader sees the old file or the new one, never a part.
 
     Raises: OSError; the temporary file is removed.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = os.path.join(parent(path), f".{name(path)}.{os.urandom(4).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
 
 
-def make_private_folder(path: Path) -> None:
+def make_private_folder(path: AnyPath) -> None:
     """Make a folder and its parents; the folder itself is for its owner only.
 
     Raises: OSError.
     """
-    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+    os.makedirs(path, exist_ok=True, mode=PRIVATE_FOLDER)

@@ -15,6 +15,7 @@ from llamaops.record import store
 from llamaops.record.journal import Journal
 from llamaops.record.record import Tool
 from llamaops.record.redact import Redactor
+from llamaops.record.replay import read_journal
 from llamaops.schema.boundary import Boundary
 from llamaops.schema.finding import Finding
 from llamaops.schema.step import StepResult
@@ -30,21 +31,26 @@ BEGIN = {
     "promised": ["host", "api_response"],
 }
 FINDING = Finding(
-    check="host.memory-is-known", title="t", boundary="host", status="passed", severity="required", summary="8 GiB"
+    check="host.memory-is-known",
+    title="t",
+    boundary="host",
+    status="passed",
+    severity="required",
+    summary="8 GiB",
 )
 STEP = StepResult(id="look", end="done", started_at="2026-01-02T03:04:05.000Z", elapsed_s=0.1)
 HOST = Boundary(name="host", state="reached", claim="c", elapsed_s=1.5)
 
 
 def stored(records: Path) -> Path:
-    folder = store.new_folder(records, "smoke", MOMENT)
+    folder = Path(store.new_folder(records, "smoke", MOMENT))
     written = {**msgspec.to_builtins(record()), "id": folder.name, "facts": {}}
     store.write(folder, json.dumps(written).encode(), "# md\n")
     return folder
 
 
 def killed(records: Path) -> Path:
-    folder = store.new_folder(records, "serve", MOMENT)
+    folder = Path(store.new_folder(records, "serve", MOMENT))
     journal = Journal(folder, Redactor(), FakeClock())
     journal.append("begin", BEGIN)
     journal.append("step", STEP)
@@ -84,7 +90,7 @@ def test_a_journal_without_a_beginning_is_an_error(tmp_path: Path) -> None:
     for content, wanted in (('{"kind": "step"}\n', "not a journal"), ('{"kind": "end"}\n', "no beginning")):
         (tmp_path / "journal.jsonl").write_text(content)
         with pytest.raises(InputFileError, match=wanted):
-            store.read_journal(tmp_path)
+            read_journal(tmp_path)
 
 
 def test_a_journal_holds_no_secret(tmp_path: Path) -> None:
@@ -112,7 +118,7 @@ def test_no_folder_means_no_records(tmp_path: Path) -> None:
 def test_a_record_is_found_by_path_id_part_and_latest(tmp_path: Path) -> None:
     folder = stored(tmp_path)
     for name in (str(folder), folder.name, folder.name[:-3], "latest", str(folder / "record.json"), "smoke"):
-        assert store.find(tmp_path, name) == folder
+        assert store.find(tmp_path, name) == str(folder)
 
 
 def test_an_ambiguous_or_unknown_name_lists_what_is_there(tmp_path: Path) -> None:
@@ -150,7 +156,7 @@ def test_a_folder_that_cannot_be_made_names_the_next_step(tmp_path: Path) -> Non
 
 
 def test_a_failed_write_leaves_no_half_file(tmp_path: Path) -> None:
-    folder = store.new_folder(tmp_path, "smoke", MOMENT)
+    folder = Path(store.new_folder(tmp_path, "smoke", MOMENT))
     (folder / "record.json").mkdir()
     with pytest.raises(RecordWriteError, match="journal"):
         store.write(folder, b"{}", "")
