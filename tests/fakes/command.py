@@ -51,7 +51,9 @@ def environment(records: Path, more: Mapping[str, str] | None = None) -> dict[st
     return {**os.environ, "LLAMAOPS_RECORDS": str(records), **(more or {})}
 
 
-def start(words: Sequence[str], records: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+def start(
+    words: Sequence[str], records: Path, more: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "llamaops", *words],
         env=environment(records, more),
