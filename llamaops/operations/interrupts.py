@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -20,9 +19,6 @@ def interruptible() -> Iterator[None]:
     Cleaning up is bounded (a stop takes at most some seconds), so a second Ctrl-C need not cut it short
     and leave a server behind. Outside the main thread, where Python allows no handlers, it does nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     raised = False
 
     def handler(number: int, _frame: FrameType | None) -> None:
@@ -31,7 +27,10 @@ def interruptible() -> Iterator[None]:
             raised = True
             raise Interrupted(number)
 
-    before = {number: signal.signal(number, handler) for number in STOP_SIGNALS}
+    try:
+        before = {number: signal.signal(number, handler) for number in STOP_SIGNALS}
+    except ValueError:  # not the main thread; asking threading which one it is would load it
+        before = {}
     try:
         yield
     finally:

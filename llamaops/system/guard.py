@@ -12,11 +12,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 import signal
-import subprocess
 import sys
-import threading
+from _thread import allocate_lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 _FAREWELL = b"."
 
@@ -50,11 +52,11 @@ for number, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0), (signal.SIGKI
         found = list(marked())
 """
 
-_lock = threading.Lock()
+_lock = allocate_lock()  # threading itself is loaded by whoever starts a thread
 _numbers = itertools.count(1)
-_run = secrets.token_hex(8)
+_run = os.urandom(8).hex()
 _watcher: subprocess.Popen[bytes] | None = None
-_stopping = threading.Event()
+_stopping = False
 
 
 class StoppingError(OSError):
@@ -66,7 +68,7 @@ def new_mark() -> str:
 
     Raises: StoppingError after `stop_run`.
     """
-    if _stopping.is_set():
+    if _stopping:
         raise StoppingError("llamaops is stopping")
     _ensure_watcher()
     return f"{_run}.{next(_numbers)}"
@@ -91,13 +93,15 @@ def kill_marked(mark: str, *, prefix: bool = False) -> list[int]:
 
 def stop_run() -> list[int]:
     """Kill every child of this run, wherever it is, and start no more; return what was killed."""
-    _stopping.set()
+    global _stopping  # noqa: PLW0603 - one run at a time in a process
+    _stopping = True
     return kill_marked(f"{_run}.", prefix=True)
 
 
 def begin_run() -> None:
     """Allow children again; for a process that performs one operation after another."""
-    _stopping.clear()
+    global _stopping  # noqa: PLW0603 - one run at a time in a process
+    _stopping = False
 
 
 def marked(mark: str, *, prefix: bool = False) -> list[int]:
@@ -130,6 +134,8 @@ def farewell() -> None:
         watcher, _watcher = _watcher, None
     if watcher is None or watcher.stdin is None:
         return
+    import subprocess
+
     with contextlib.suppress(OSError):
         watcher.stdin.write(_FAREWELL)
         watcher.stdin.close()
@@ -142,6 +148,8 @@ def _ensure_watcher() -> None:
     with _lock:
         if _watcher is not None or not os.path.isdir("/proc/self"):
             return
+        import subprocess
+
         with contextlib.suppress(OSError):
             _watcher = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _WATCHER, _run],

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import tempfile
-import threading
+from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
-from llamaops.system import process, watch
 from llamaops.system.clock import Clock, RealClock
 from llamaops.system.environment import child_environment
 from llamaops.system.files import RegularFile, read_limited
-from llamaops.system.process import Completed
-from llamaops.system.watch import Watched
+
+if TYPE_CHECKING:
+    from llamaops.system.process import Completed
+    from llamaops.system.watch import Watched
 
 
 class Machine:
@@ -27,8 +26,7 @@ class Machine:
         self._environ = dict(os.environ if environ is None else environ)
         self._clock = RealClock()
         self._scratch: str | None = None
-        self._scratch_lock = threading.Lock()
-        self._scratch_lock = threading.Lock()
+        self._scratch_lock = allocate_lock()
         self._evidence: dict[str, Evidence] = {}
 
     def __enter__(self) -> Self:
@@ -38,6 +36,8 @@ class Machine:
     def __exit__(self, *_exc: object) -> None:
         """Remove the scratch folder."""
         if self._scratch is not None:
+            import shutil
+
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
 
@@ -56,6 +56,8 @@ class Machine:
         """Return a private folder that lives as long as the machine object."""
         with self._scratch_lock:  # probes run side by side
             if self._scratch is None:
+                import tempfile
+
                 self._scratch = tempfile.mkdtemp(prefix="llamaops-")
             return self._scratch
 
@@ -99,6 +101,8 @@ class Machine:
 
     def which(self, name: str) -> str | None:
         """Return where PATH finds an executable."""
+        import shutil
+
         return shutil.which(name, path=self._environ.get("PATH", ""))
 
     def uname(self) -> os.uname_result:
@@ -117,10 +121,14 @@ class Machine:
 
     def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
         """Run a bounded child with the scrubbed environment, or with `env` as it is."""
+        from llamaops.system import process
+
         return process.run(argv, bounds=bounds, env=self.child_environment() if env is None else env)
 
     def watch(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Watched:
         """Run a bounded child as `run` does and say which programs were seen running."""
+        from llamaops.system import watch
+
         return watch.watch(argv, bounds=bounds, env=self.child_environment() if env is None else env)
 
     def keep(self, evidence: Evidence) -> str:
