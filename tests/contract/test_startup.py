@@ -11,7 +11,18 @@ import pytest
 
 from tests.fakes.gguf_files import FakeGguf
 
-HEAVY = {"rich", "yaml", "psutil", "pynvml", "numpy", "gguf", "http.client", "asyncio", "pydantic", "urllib.request"}
+HEAVY = {
+    "rich",
+    "yaml",
+    "psutil",
+    "pynvml",
+    "numpy",
+    "gguf",
+    "http.client",
+    "asyncio",
+    "pydantic",
+    "urllib.request",
+}
 LIGHTEST = HEAVY | {"msgspec", "argparse", "platformdirs", "hashlib", "llamaops.record", "llamaops.facts"}
 
 
@@ -25,7 +36,12 @@ def loaded(tmp_path: Path, *arguments: str) -> set[str]:
     )
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LLAMAOPS_RECORDS": str(tmp_path / "records")}
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environ, timeout=60, check=True
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env=environ,
+        timeout=60,
+        check=True,
     )
     return set(json.loads(done.stderr.splitlines()[-1]))
 
@@ -48,7 +64,12 @@ def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
     modules = loaded(tmp_path, "inspect", str(model))
     assert "llamaops.facts.gguf_file" in modules
     assert not modules & (HEAVY - {"asyncio"})
-    forbidden = ("llamaops.probes", "llamaops.facts.host", "llamaops.facts.accelerator", "llamaops.facts.binaries")
+    forbidden = (
+        "llamaops.probes",
+        "llamaops.facts.host",
+        "llamaops.facts.accelerator",
+        "llamaops.facts.binaries",
+    )
     assert not {name for name in modules if name.startswith(forbidden)}
 
 

@@ -141,12 +141,13 @@ def test_after_stop_run_nothing_starts_until_the_next_run_begins() -> None:
 
 
 def test_a_killed_llamaops_leaves_no_child(tmp_path: Path) -> None:
+    file = str(tmp_path / "pid")
+    child_code = f"import os,time; open({file!r},'w').write(str(os.getpid())); time.sleep(60)"
     script = (
         "import os\n"
         "from llamaops.schema.bounds import Bounds\n"
         "from llamaops.system.process import run\n"
-        f"code = \"import os,time; open({str(tmp_path / 'pid')!r},'w').write(str(os.getpid())); time.sleep(60)\"\n"
-        f"run([{sys.executable!r}, '-c', code], bounds=Bounds(wall_s=50), env=dict(os.environ))\n"
+        f"run([{sys.executable!r}, '-c', {child_code!r}], bounds=Bounds(wall_s=50), env=dict(os.environ))\n"
     )
     outer = os.posix_spawn(sys.executable, [sys.executable, "-c", script], os.environ)
     pid_file = tmp_path / "pid"

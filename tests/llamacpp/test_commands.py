@@ -32,7 +32,9 @@ def bin_dir(embedded_server: str) -> str:
 
 
 def serving(records: Path, bin_dir: str, model: str, *more: str) -> tuple[subprocess.Popen[str], str]:
-    process = command.start(["serve", "--bin-dir", bin_dir, "--model", model, "--ctx-size", "512", *more], records)
+    process = command.start(
+        ["serve", "--bin-dir", bin_dir, "--model", model, "--ctx-size", "512", *more], records
+    )
     line = command.wait_for_line(process, "serving on http")
     return process, line.split()[-1]
 
@@ -51,7 +53,9 @@ def newest(records: Path) -> dict[str, object]:
 
 
 def test_smoke_by_the_server_path(records: Path, bin_dir: str, embedded_model: str) -> None:
-    ran = command.run_json(["smoke", "--bin-dir", bin_dir, "--model", embedded_model, "--max-tokens", "12"], records)
+    ran = command.run_json(
+        ["smoke", "--bin-dir", bin_dir, "--model", embedded_model, "--max-tokens", "12"], records
+    )
     assert ran.status == 0, ran.err
     assert ran.record["strongest"] == "generated_output"
     generation = ran.record["facts"]["generation"]
@@ -79,9 +83,21 @@ def test_smoke_by_the_completion_path(records: Path, full_engine: str, embedded_
     command.wait_none_left()
 
 
-def test_own_prompt_and_its_text_are_recorded_nowhere(records: Path, bin_dir: str, embedded_model: str) -> None:
+def test_own_prompt_and_its_text_are_recorded_nowhere(
+    records: Path, bin_dir: str, embedded_model: str
+) -> None:
     prompt = "My cat Balthazar hides below the veranda and then"
-    words = ["smoke", "--bin-dir", bin_dir, "--model", embedded_model, "--max-tokens", "12", "--prompt", prompt]
+    words = [
+        "smoke",
+        "--bin-dir",
+        bin_dir,
+        "--model",
+        embedded_model,
+        "--max-tokens",
+        "12",
+        "--prompt",
+        prompt,
+    ]
     ran = command.run(words, records)
     assert ran.status == 0, ran.err
     everything = ran.out + ran.err
@@ -92,7 +108,17 @@ def test_own_prompt_and_its_text_are_recorded_nowhere(records: Path, bin_dir: st
 
 
 def test_serve_verify_once(records: Path, bin_dir: str, embedded_model: str) -> None:
-    words = ["serve", "--verify", "--once", "--bin-dir", bin_dir, "--model", embedded_model, "--ctx-size", "1024"]
+    words = [
+        "serve",
+        "--verify",
+        "--once",
+        "--bin-dir",
+        bin_dir,
+        "--model",
+        embedded_model,
+        "--ctx-size",
+        "1024",
+    ]
     ran = command.run_json([*words, "--parallel", "2"], records)
     assert ran.status == 0, (ran.err, ran.open_findings())
     assert ran.record["strongest"] == "api_response"
@@ -130,7 +156,9 @@ def test_a_model_cut_short_is_refused_before_anything_starts(
     cut = tmp_path / "cut.gguf"
     with open(embedded_model, "rb") as source:
         cut.write_bytes(source.read(60 << 20))
-    ran = command.run_json(["serve", "--verify", "--once", "--bin-dir", bin_dir, "--model", str(cut)], records)
+    ran = command.run_json(
+        ["serve", "--verify", "--once", "--bin-dir", bin_dir, "--model", str(cut)], records
+    )
     assert ran.status == 3
     assert ran.state("model_file") == "failed"
     assert ran.state("model_load") == "not_tested"
@@ -217,7 +245,9 @@ def test_a_key_is_required_and_never_shown(records: Path, bin_dir: str, embedded
     assert key not in ran.out + ran.err + stored
 
 
-def test_preflight_records_what_each_program_supports(records: Path, bin_dir: str, embedded_model: str) -> None:
+def test_preflight_records_what_each_program_supports(
+    records: Path, bin_dir: str, embedded_model: str
+) -> None:
     ran = command.run_json(["preflight", "--bin-dir", bin_dir, "--model", embedded_model], records)
     assert ran.status == 0, ran.open_findings()
     programs = {p["role"]: p for p in ran.record["facts"]["binaries"]["found"]["value"]}
@@ -234,7 +264,17 @@ def test_offload_to_a_software_vulkan_device_is_believed_from_the_log(
     from tests.fakes.tiny_model import write_tiny_model
 
     model = write_tiny_model(tmp_path / "tiny.gguf", type_name="F32")
-    words = ["smoke", "--bin-dir", bin_dir, "--model", str(model), "--max-tokens", "8", "--n-gpu-layers", "all"]
+    words = [
+        "smoke",
+        "--bin-dir",
+        bin_dir,
+        "--model",
+        str(model),
+        "--max-tokens",
+        "8",
+        "--n-gpu-layers",
+        "all",
+    ]
     ran = command.run_json([*words, "--expect-device", "Vulkan0"], records, vulkan)
     assert ran.status == 0, ran.open_findings()
     assert ran.finding("load.weights-on-expected-device")["status"] == "passed"
@@ -243,7 +283,17 @@ def test_offload_to_a_software_vulkan_device_is_believed_from_the_log(
 
 
 def test_a_gpu_that_is_not_there_is_not_claimed(records: Path, bin_dir: str, embedded_model: str) -> None:
-    words = ["smoke", "--bin-dir", bin_dir, "--model", embedded_model, "--max-tokens", "4", "--n-gpu-layers", "99"]
+    words = [
+        "smoke",
+        "--bin-dir",
+        bin_dir,
+        "--model",
+        embedded_model,
+        "--max-tokens",
+        "4",
+        "--n-gpu-layers",
+        "99",
+    ]
     ran = command.run_json(words, records)
     assert ran.status in {3, 4}
     assert ran.record["strongest"] not in {"model_load", "generated_output"}

@@ -69,7 +69,8 @@ def test_usable_text_passes_and_points_to_its_evidence() -> None:
 def test_each_known_fault_fails_and_is_named(problem: str) -> None:
     found = verdict(raw_text_is_usable(facts(raw=generation(problem=known(problem, SOURCE)))))
     assert not found.holds
-    assert problem not in {"empty"} or "no text at all" in found.summary
+    assert found.remedy is None or found.summary
+    assert (problem == "empty") is ("no text at all" in found.summary)
 
 
 def test_a_model_without_template_needs_no_chat() -> None:
@@ -81,7 +82,11 @@ def test_a_template_whose_path_was_not_tried_is_unknown_not_passed() -> None:
     check = next(one for one in all_checks(["generation"]) if one.id == "generation.chat-text-is-usable")
     finding = run_check(check, {GenerationFacts: untested})
     assert finding is not None
-    assert (finding.status, finding.why, finding.summary) == ("unknown", "not_attempted", "no server is installed")
+    assert (finding.status, finding.why, finding.summary) == (
+        "unknown",
+        "not_attempted",
+        "no server is installed",
+    )
 
 
 def test_a_chat_answer_is_judged_like_any_text() -> None:

@@ -29,7 +29,8 @@ def finding(
 
 def step(end: str) -> StepResult:
     return msgspec.convert(
-        {"id": "s", "end": end, "started_at": "2026-01-01T00:00:00Z", "elapsed_s": 1.0, "detail": "d"}, StepResult
+        {"id": "s", "end": end, "started_at": "2026-01-01T00:00:00Z", "elapsed_s": 1.0, "detail": "d"},
+        StepResult,
     )
 
 
@@ -67,7 +68,11 @@ def test_the_strongest_boundary_stops_below_a_failure() -> None:
 
 
 def test_the_strongest_boundary_stops_below_an_unknown() -> None:
-    findings = [finding("binary", "passed"), finding("model_load", "unknown"), finding("api_response", "passed")]
+    findings = [
+        finding("binary", "passed"),
+        finding("model_load", "unknown"),
+        finding("api_response", "passed"),
+    ]
     assert strongest(derive(findings, {})) == "binary"
 
 
@@ -111,7 +116,9 @@ def test_a_bound_wins_over_a_failure() -> None:
 
 def test_an_advisory_failure_does_not_decide() -> None:
     findings = [finding("host", "passed"), finding("host", "failed", "advisory")]
-    assert judge_outcome(findings, derive(findings, {}), ["host"], [], interrupted=False)[1] == ExitStatus.PASSED
+    assert (
+        judge_outcome(findings, derive(findings, {}), ["host"], [], interrupted=False)[1] == ExitStatus.PASSED
+    )
 
 
 def test_an_accepted_failure_stays_failed_but_does_not_decide() -> None:

@@ -1,4 +1,4 @@
-"""Records are folders of their owner, found by a part of their name, and readable also when we were killed."""
+"""Records are folders of their owner, found by a part of their name, readable also when we were killed."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def record() -> Record[dict[str, Any]]:
             remedy="run with -lv 4",
         ),
         Finding(
-            check="host.swap", title="No swap is needed", boundary="host", status="failed", severity="advisory",
-            summary="swap is off", expected="some", observed="none", remedy="add swap", accepted="wanted so",
+            check="host.swap", title="No swap is needed", boundary="host", status="failed",
+            severity="advisory", summary="swap is off", expected="some", observed="none", remedy="add swap", accepted="wanted so",
         ),
     )  # fmt: skip
     ladder = derive(findings, {"host": 0.01, "model_file": 0.02, "model_load": 0.03})
@@ -102,7 +102,7 @@ def test_the_rendering_is_the_reviewed_one(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["md", "summary.txt", "record.txt"])
 def test_no_renderer_sends_a_control_character(form: str) -> None:
-    assert not [c for c in rendered(form) if (c < " " and c != "\n") or c == "\x7f" or c == "\u202e"]
+    assert not [c for c in rendered(form) if (c < " " and c != "\n") or c in "\x7f\u202e"]
 
 
 def test_boundaries_come_before_findings_and_findings_before_facts() -> None:
