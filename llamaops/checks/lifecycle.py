@@ -43,6 +43,15 @@ def becomes_ready(lifecycle: LifecycleFacts) -> Verdict | NotApplicable:
             expected="/health 200 from our own live process",
             observed=f"ready after {lifecycle.ready_s.value:.2f} s",
         )
+    if lifecycle.elsewhere:
+        places = ", ".join(lifecycle.elsewhere)
+        return Verdict(
+            holds=False,
+            remedy="do not believe this program's address: it ignores --host or --port, or a wrapper changes them",
+            summary=f"its log says ready, but it listens on {places} and not on {lifecycle.address}",
+            expected=f"listening on {lifecycle.address}",
+            observed=f"listening on {places}",
+        )
     end = lifecycle.end.value if isinstance(lifecycle.end, Known) else "still running"
     error = lifecycle.first_error.value if isinstance(lifecycle.first_error, Known) else "none in the log"
     return Verdict(

@@ -48,6 +48,8 @@ class LifecycleFacts(Shape, frozen=True, kw_only=True):
     """What it took to stop it."""
     stop_s: Fact[float]
     """Seconds that stopping took."""
+    elsewhere: tuple[str, ...] = ()
+    """Where it listened instead, when its log said ready and the address asked for refused."""
     left: tuple[int, ...] = ()
     """Pids of descendants that were still there after the server had gone, and were killed."""
     died_while_serving: bool = False

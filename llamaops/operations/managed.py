@@ -11,16 +11,18 @@ import msgspec
 from llamaops.facts.lifecycle import HealthPoll, LifecycleFacts
 from llamaops.facts.load_log import LoadFacts, LoadLogReader
 from llamaops.schema.fact import Fact, Known, Source, Unknown, known, not_attempted
-from llamaops.system.http import HttpClient, HttpFailure
+from llamaops.system.http import Exchange, HttpClient, HttpFailure
 from llamaops.system.machine import Machine
 from llamaops.system.origin import Origin
 from llamaops.system.process import NotStarted, describe
 from llamaops.system.server_process import ServerProcess, StopReport
-from llamaops.system.sockets import holder_of
+from llamaops.system.sockets import holder_of, listeners
 
 T = TypeVar("T")
 
 FIRST_PAUSE_S = 0.01
+WRONG_ADDRESS_S = 2.0
+"""How long a server that says it is ready may go on refusing the address it was told."""
 LONGEST_PAUSE_S = 0.25
 LOG_END_LINES = 20
 
@@ -52,6 +54,7 @@ class Managed:
         self._ready_at: float | None = None
         self._holder: Fact[str] = not_attempted("the server was not started")
         self._ended_after_ready = False
+        self._elsewhere: tuple[str, ...] = ()
         self._stop: StopReport | None = None
         self._lock = threading.Lock()
 
@@ -67,6 +70,16 @@ class Managed:
     def is_ready(self) -> bool:
         """Whether it has become ready."""
         return self._ready_at is not None
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether it was still on its way when the bound on becoming ready was reached."""
+        return (
+            not self.is_ready
+            and not self._elsewhere
+            and self.process.poll() is None
+            and bool(self.process.pid)
+        )
 
     def start(self) -> bool:
         """Start the server unless the port is taken; say whether there is something to wait for."""
@@ -95,9 +108,22 @@ class Managed:
                 self._ready_at = clock.monotonic()
                 self.process.mark_ready()
                 return True
+            if not ready and self._listens_elsewhere(answer):
+                return False
             self.process.wait_change(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_S)
         return False
+
+    def _listens_elsewhere(self, answer: Exchange | HttpFailure) -> bool:
+        """Whether its log says ready, and nobody listens where it was told to."""
+        refused = isinstance(answer, HttpFailure) and answer.kind == "refused"
+        if not refused or self._listening_at is None:
+            return False
+        if self._machine.clock.monotonic() - self._listening_at < WRONG_ADDRESS_S:
+            return False
+        pid = self.process.pid or 0
+        self._elsewhere = tuple(f"{item.address}:{item.port}" for item in listeners(pid))
+        return True
 
     def stop(self) -> StopReport:
         """Stop the server and everything that descends from it."""
@@ -134,6 +160,7 @@ class Managed:
             stop_s=_known_or(
                 round(self._stop.elapsed_s, 3) if self._stop is not None else None, source, "not stopped yet"
             ),
+            elsewhere=self._elsewhere,
             left=self._stop.left if self._stop is not None else (),
             died_while_serving=self._died(),
         )

@@ -183,7 +183,7 @@ class _Serving:
         with self._session.step("start-server", " ".join(self._server.launch.argv)) as step:
             ready = self._server.start() and self._server.wait_ready()
             if not ready:
-                timed_out = self._server.process.pid is not None and self._server.process.poll() is None
+                timed_out = self._server.gave_up
                 step.end = "stopped_at_bound" if timed_out else "failed"
         self._session.add("lifecycle", self._server.facts())
         self._session.add("load", self._server.load_facts())

@@ -62,6 +62,11 @@ def test_a_failed_start_names_end_health_and_first_error() -> None:
     )
 
 
+def test_another_address_than_asked_is_named() -> None:
+    found = verdict(becomes_ready(lifecycle(**FAILED_START, elsewhere=("0.0.0.0:9090",))))
+    assert found.summary == "its log says ready, but it listens on 0.0.0.0:9090 and not on 127.0.0.1:8080"
+
+
 def test_an_illegal_instruction_gets_its_own_remedy() -> None:
     found = verdict(becomes_ready(lifecycle(**{**FAILED_START, "end": known("ended by SIGILL", SOURCE)})))
     assert found.remedy is not None

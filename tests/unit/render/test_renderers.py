@@ -41,7 +41,8 @@ def record() -> Record[dict[str, Any]]:
         ),
         Finding(
             check="host.swap", title="No swap is needed", boundary="host", status="failed",
-            severity="advisory", summary="swap is off", expected="some", observed="none", remedy="add swap", accepted="wanted so",
+            severity="advisory",
+            summary="swap is off", expected="some", observed="none", remedy="add swap", accepted="wanted so",
         ),
     )  # fmt: skip
     ladder = derive(findings, {"host": 0.01, "model_file": 0.02, "model_load": 0.03})
