@@ -47,7 +47,7 @@ def becomes_ready(lifecycle: LifecycleFacts) -> Verdict | NotApplicable:
         places = ", ".join(lifecycle.elsewhere)
         return Verdict(
             holds=False,
-            remedy="do not believe this program's address: it ignores --host or --port, or a wrapper changes them",
+            remedy="this program or a wrapper around it ignores --host or --port: find out which, and do not expose it",
             summary=f"its log says ready, but it listens on {places} and not on {lifecycle.address}",
             expected=f"listening on {lifecycle.address}",
             observed=f"listening on {places}",
