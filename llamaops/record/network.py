@@ -89,19 +89,19 @@ _NO_TOP_LEVEL = frozenset(
     weight bias safetensors jinja""".split()
 )
 _KEPT_MAIL = ("git@github.com", "git@gitlab.com", "git@hf.co", "git@bitbucket.org", "git@huggingface.co", "git@ssh.github.com")
-_AT = r"@|%40|\\+u0040|\\+x40"
+_MAIL_END = r"(?:@|%40|\\u0040|\\x40)(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
+_LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 
 
 def _mail(text: str) -> Iterator[Span]:
-    for sign in _re(_AT).finditer(text):
-        before = text[max(0, sign.start() - 96) : sign.start()]
-        local = before[len(before.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-")) :]
-        local = _without_escape(before, local)
-        match = _re(r"(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])").match(text, sign.end())
-        if not local or match is None or match[1].lower() in _NO_TOP_LEVEL:
-            continue
-        start = sign.start() - len(local)
+    for match in _re(_MAIL_END).finditer(text):
+        before = text[max(0, match.start() - 96) : match.start()]
+        bare = before.rstrip("\\") if text[match.start()] == "\\" else before
+        local = _without_escape(bare, bare[len(bare.rstrip(_LOCAL)) :])
+        start = match.start() - (len(before) - len(bare)) - len(local)
         address = text[start : match.end()]
+        if not local or match[1].lower() in _NO_TOP_LEVEL:
+            continue
         if address.lower() in _KEPT_MAIL or text[max(0, start - 2) : start] == "//":
             continue
         yield Span(start, match.end(), EMAIL, "e-mail", address)
@@ -207,6 +207,8 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 def _is_host_address(address: str) -> bool:
     parts = address.split(".")
+    if len(parts) != 4 or not all(part.isdecimal() for part in parts):
+        return False
     numbers = [int(part) for part in parts]
     if any(number > 255 or (part[0] == "0" and len(part) > 1) for number, part in zip(numbers, parts, strict=True)):
         return False

@@ -23,6 +23,9 @@ ANCHORS = (
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _LONGEST_NAME = 64
 _LONGEST_VALUE = 8192
+_LONG_VALUE = 512
+_MOST_LONG_VALUES = 16  # in each stretch of a text as long as the longest value
+_MOST_ESCAPED_QUOTES = 512
 
 # Words that stand where a value could, and are none.
 _NO_VALUES = frozenset(
@@ -54,6 +57,7 @@ def find_places(text: str) -> Iterator[Span]:
     if len(lower) != len(text):  # a few letters change their length
         lower = "".join(c.lower() if c.isascii() else c for c in text)
     done: set[int] = set()
+    long_values = _LongValues()
     for anchor in ANCHORS:
         at = lower.find(anchor)
         while at >= 0:
@@ -62,7 +66,7 @@ def find_places(text: str) -> Iterator[Span]:
                 done.add(start)
                 means = names.meaning(text[start:end])
                 if means:
-                    yield from _values(text, start, end, means)
+                    yield from _values(text, start, end, means, long_values)
             at = lower.find(anchor, max(end, at + 1))
     yield from _bearer(text, lower)
     yield from _logins(text, lower)
@@ -92,20 +96,45 @@ _NAMED_VALUE = (
 _ELEMENT = r">(?=[^<>\s]{1,512}</)"
 
 
-def _values(text: str, start: int, end: int, means: str) -> Iterator[Span]:
+class _LongValues:
+    """Bounds the work on long runs without a space, where every name has all of the rest for its value."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self.cookie = range(0)
+        """Where the last cookie stands: what it holds was read with it."""
+
+    def add(self, start: int, end: int) -> None:
+        """Count a value."""
+        if end - start >= _LONG_VALUE:
+            part = start // _LONGEST_VALUE
+            self._seen[part] = self._seen.get(part, 0) + 1
+
+    def full(self, at: int) -> bool:
+        """Say whether enough long values were read in this part of the text."""
+        return self._seen.get(at // _LONGEST_VALUE, 0) >= _MOST_LONG_VALUES
+
+
+def _values(
+    text: str, start: int, end: int, means: str, long_values: _LongValues
+) -> Iterator[Span]:
     """Yield the value or values that stand after a name."""
     name = text[start:end]
     match = _after_name(text, start, end, name)
     if match is None:
         return
     at = match.end()
-    if means == names.AUTHORIZATION:
-        yield from _authorization(text, at)
+    if long_values.full(at) or at in long_values.cookie:
         return
-    if means == names.COOKIE:
-        yield from _cookie(text, at, name)
+    if means in (names.AUTHORIZATION, names.COOKIE):
+        found = list(_authorization(text, at) if means == names.AUTHORIZATION else _cookie(text, at, name))
+        if found:
+            long_values.add(at, found[-1].end)
+            long_values.cookie = range(at, found[-1].end if means == names.COOKIE else at)
+        yield from found
         return
     value_start, value_end = value_at(text, at, in_query=_in_query(text, start))
+    long_values.add(value_start, value_end)
     value = text[value_start:value_end]
     if is_no_value(value):
         return
@@ -217,7 +246,9 @@ def _closing(text: str, start: int, quote: str) -> int | None:
         return end if end >= 0 else None
     mark, depth = quote[-1], len(quote) - 1
     end = text.find(mark, start, limit)
-    while end >= 0:
+    for _quote in range(_MOST_ESCAPED_QUOTES):
+        if end < 0:
+            break
         before = text[max(start, end - 64) : end]
         escapes = len(before) - len(before.rstrip("\\"))
         if escapes <= depth or (depth == 0 and escapes % 2 == 0):
@@ -282,12 +313,14 @@ def _logins(text: str, lower: str) -> Iterator[Span]:
     for program, options in _PROGRAMS.items():
         at = lower.find(program)
         while at >= 0:
+            line_end = text.find("\n", at, at + 2048)
+            end = line_end if line_end >= 0 else min(len(text), at + 2048)
             if boundary_before(text, at):
-                line_end = text.find("\n", at)
-                end = min(len(text) if line_end < 0 else line_end, at + 2048)
                 for finder in options:
                     yield from finder(text, at + len(program), end)
-            at = lower.find(program, at + len(program))
+                at = lower.find(program, end)
+            else:
+                at = lower.find(program, at + len(program))
 
 
 def _user_colon_password(text: str, at: int, end: int) -> Iterator[Span]:

@@ -88,6 +88,19 @@ class Redactor:
         """
         return self._replaced(text, self.spans(text), place)
 
+    def head(self, text: str, at: int) -> tuple[str, str]:
+        """Return the beginning of a text redacted, and the rest as it is.
+
+        Args:
+            text: A text that goes on.
+            at: Where to cut; moved when it would cut what has to go.
+        """
+        spans = self.spans(text)
+        for span in spans:
+            if span.start < at < span.end:
+                at = span.start or span.end
+        return self._replaced(text[:at], [span for span in spans if span.end <= at], ""), text[at:]
+
     def spans(self, text: str) -> list[Span]:
         """Return the parts of a text that have to go, in order, none overlapping."""
         if len(text) < 3:  # noqa: PLR2004 - nothing shorter is ever looked for
@@ -103,6 +116,11 @@ class Redactor:
     def forget(self) -> None:
         """Forget what earlier texts taught: what follows has nothing to do with them."""
         self._learned.clear()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Return the values that the redactor was told, for whoever has to know where one might be cut."""
+        return self._secrets.values
 
     @property
     def removed(self) -> tuple[Removal, ...]:
@@ -343,4 +361,4 @@ def _line_end() -> re.Pattern[str]:
 @cache
 def _starts_anew() -> re.Pattern[str]:
     """Return the pattern of a line that is no continuation: a time, an empty line, a heading, a member."""
-    return re.compile(r"\s|$|\d{1,4}\.\d\d\.\d{3}\.\d{3} |\d{4}-\d\d-\d\d|\[|\$ |[a-z]+_[a-z_]{1,40}: |[A-Z][\w-]{1,40}: |[A-Z_]{3,40}=|[-{}|#]{2,}")
+    return re.compile(r"\s|$|\d{1,4}\.\d\d\.\d{3}\.\d{3} |\d{4}-\d\d-\d\d|\[|\$ |[a-z]+_[a-z_]{1,40}: |[A-Z][\w-]{1,40}: |[A-Z_]{3,40}=|[-={}|#]{2,}")

@@ -54,7 +54,7 @@ FORMS: tuple[tuple[str, str, str, bool], ...] = (
     ("google-token", "ya29.", rf"ya29\.{_WORD}{{20,}}", False),
     ("google-secret", "GOCSPX-", rf"GOCSPX-{_WORD}{{20,}}", True),
     ("json-web-token", "eyJ", rf"eyJ{_WORD}{{10,}}\.(?:eyJ{_WORD}{{5,}}(?:\.{_WORD}*)?"
-     rf"|{_WORD}*(?:\.{_WORD}{{16,}}){{1,3}})", True),
+     rf"|{_WORD}*(?:\.{_WORD}{{16,}}){{1,3}})", False),
     ("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}", True),
     ("pypi-token", "pypi-", rf"pypi-AgE{_WORD}{{40,}}", True),
     ("docker-token", "dckr_", rf"dckr_(?:pat|oat)_{_WORD}{{20,}}", True),
@@ -150,11 +150,15 @@ _BODY = r"(?:[A-Za-z0-9+/=\s,]|\\+[nrt]|\\(?=\\*[nr])|[\"']\s{0,4}[+,]?\s{0,40}[
 def _private_keys(text: str) -> Iterator[Span]:
     """Yield private keys in PEM and its relatives, also cut off at either end."""
     at = text.find("PRIVATE KEY")
+    next_end = -1
     while at >= 0:
+        if next_end < at:
+            next_end = text.find("-----END ", at)
+            next_end = len(text) if next_end < 0 else next_end
         begin = text.rfind("-----BEGIN ", max(0, at - 60), at)
         end = at + 11
         if begin >= 0 and (match := _compiled(_BEGIN).match(text, begin)):
-            closing = _compiled(_END).search(text, match.end(), match.end() + _MOST_OF_A_KEY)
+            closing = _compiled(_END).match(text, next_end) if next_end < end + _MOST_OF_A_KEY else None
             end = closing.end() if closing else _body_end(text, match.end())
             yield Span(begin, end, SECRET, "private-key", text[begin:end])
         elif (start := text.rfind("-----END ", max(0, at - 60), at)) >= 0 and (
