@@ -47,7 +47,7 @@ def becomes_ready(lifecycle: LifecycleFacts) -> Verdict | NotApplicable:
         places = ", ".join(lifecycle.elsewhere)
         return Verdict(
             holds=False,
-            remedy="this program or a wrapper around it ignores --host or --port: find out which, and do not expose it",
+            remedy="the program or a wrapper ignores --host or --port: find out which before you expose it",
             summary=f"its log says ready, but it listens on {places} and not on {lifecycle.address}",
             expected=f"listening on {lifecycle.address}",
             observed=f"listening on {places}",
