@@ -12,6 +12,9 @@ from llamaops.record.redact import Redacted
 
 View = Record[dict[str, Any]]
 
+COMMAS_FROM = 100_000
+"""Smaller numbers are often ports, process ids and builds, which nobody writes with commas."""
+
 STATE_WORDS = {
     "reached": "reached",
     "failed": "FAILED",
@@ -47,7 +50,10 @@ def fact_rows(group: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from fact_rows(value, f"{label}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             for number, item in enumerate(value):
-                yield from fact_rows(item, f"{label}[{number}].")
+                if "origin" in item:  # a setting: its own name says more than its place in a list
+                    yield item["name"], item["value"], item["origin"]
+                else:
+                    yield from fact_rows(item, f"{label}[{number}].")
         elif value not in (None, [], {}):
             yield label, shown(value), ""
 
@@ -71,7 +77,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:,}" if abs(value) >= COMMAS_FROM else str(value)
     if isinstance(value, float):
         return f"{value:,.4g}"
     if isinstance(value, list):
