@@ -1,0 +1,239 @@
+"""What all blocks of a graph share: inputs, caches, and the small sequences that every architecture uses.
+
+Source: src/llama-graph.cpp and src/llama-kv-cache.cpp of llama.cpp.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from llamaops.estimate.architectures import Architecture
+from llamaops.estimate.graph import F16, F32, I32, I64, Graph, Tensor, row_bytes
+from llamaops.estimate.model import Model
+from llamaops.estimate.plan import Layout, Load, layout_of, window_cells
+from llamaops.facts.ggml_types import BLOCKS
+
+ROTATION = 64
+"""Smallest rotation of a quantized cache; heads have to be multiples of it."""
+
+
+def is_quantized(type_id: int) -> bool:
+    """Return whether a type packs several elements into a block."""
+    return BLOCKS[type_id][1] > 1
+
+
+class CacheView:
+    """One cache (full or windowed) as the graph sees it: its inputs and its tensors."""
+
+    def __init__(self, building: Building, cells: int, layers: list[int], *, windowed: bool) -> None:
+        self._b = building
+        self.cells = cells
+        load, model = building.load, building.model
+        streams, tokens = load.streams, building.tokens
+        self.is_transposed = not load.flash_attention
+        self.key_heads = {model.key_length(windowed=windowed) for _ in layers[:1]}
+        self.ids_k = Graph.input(I64, (tokens,), "ids_k")
+        widest = building.widest_value if self.is_transposed else 1
+        self.ids_v = Graph.input(I64, (tokens * widest,), "ids_v")
+        mask_type = F16 if load.flash_attention else F32
+        self.mask = Graph.input(mask_type, (cells, tokens // streams, 1, streams), "mask")
+        self.rotation_k, self.rotation_v = self._rotations(model, windowed=windowed) if layers else (None, None)
+
+    def _rotations(self, model: Model, *, windowed: bool) -> tuple[Tensor | None, Tensor | None]:
+        load = self._b.load
+        if not load.build.rotates_cache:
+            return None, None
+        key, value = model.key_length(windowed=windowed), model.value_length(windowed=windowed)
+        rotation_k = rotation_v = None
+        if is_quantized(load.key_type) and model.key_length() % ROTATION == 0:
+            size = ROTATION
+            while key % (size * 2) == 0:
+                size *= 2
+            rotation_k = Graph.input(F32, (size, size), "rotation_k")
+        if is_quantized(load.value_type) and model.value_length() % ROTATION == 0 and not model.is_mla and value:
+            rotation_v = Graph.input(F32, (ROTATION, ROTATION), "rotation_v")
+        return rotation_k, rotation_v
+
+
+class Building:
+    """A graph in the making."""
+
+    def __init__(
+        self, model: Model, architecture: Architecture, load: Load, *, tokens: int, outputs: int
+    ) -> None:
+        self.model = model
+        self.arch = architecture
+        self.load = load
+        self.g = Graph()
+        self.tokens = tokens
+        self.sequences = load.slots
+        self.outputs = outputs
+        self.layout: Layout = layout_of(model, architecture)
+        self.recurrent_views: dict[str, Tensor] = {}
+        self._weights: dict[str, Tensor] = {}
+
+    # Weights
+
+    def weight(self, name: str) -> Tensor | None:
+        """Return a tensor of the file, None where it has none of this name."""
+        known = self._weights.get(name)
+        if known is None:
+            weight = self.model.by_name.get(name)
+            if weight is None:
+                return None
+            known = self._weights[name] = Graph.weight(weight.type_id, weight.dimensions, name)
+        return known
+
+    def need(self, name: str) -> Tensor:
+        """Return a tensor that the architecture cannot do without.
+
+        Raises: KeyError.
+        """
+        tensor = self.weight(name)
+        if tensor is None:
+            raise KeyError(name)
+        return tensor
+
+    def in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor | None:
+        """Return a tensor of a block."""
+        return self.weight(f"blk.{layer}.{name}.{kind}")
+
+    def need_in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor:
+        """Return a tensor of a block that cannot be left out.
+
+        Raises: KeyError.
+        """
+        return self.need(f"blk.{layer}.{name}.{kind}")
+
+    # Inputs
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """Return the input of positions."""
+        return Graph.input(I32, (self.tokens * self.arch.positions,), "positions")
+
+    @cached_property
+    def wanted_rows(self) -> Tensor:
+        """Return the input that names the rows whose result is wanted."""
+        return Graph.input(I32, (self.outputs,), "wanted_rows")
+
+    @cached_property
+    def widest_value(self) -> int:
+        """Return the widest row of values of all layers; without flash attention all have it."""
+        model, layout = self.model, self.layout
+        return max(
+            (
+                model.value_length(windowed=layout.windowed[i]) * model.kv_heads(i)
+                for i in range(model.layers)
+            ),
+            default=0,
+        )
+
+    @cached_property
+    def full_cache(self) -> CacheView:
+        """Return the cache of the layers that attend to everything."""
+        layers = [i for i, a in enumerate(self.layout.attends) if a and not self.layout.windowed[i]]
+        return CacheView(self, self.load.sequence_tokens, layers, windowed=False)
+
+    @cached_property
+    def window_cache(self) -> CacheView:
+        """Return the cache of the windowed layers."""
+        layers = [i for i, a in enumerate(self.layout.attends) if a and self.layout.windowed[i]]
+        cells = window_cells(self.load, self.layout.window_tokens)
+        return CacheView(self, cells, layers, windowed=True)
+
+    def embed(self) -> Tensor:
+        """Look the tokens up; there is a second input for embeddings that stays in memory."""
+        g = self.g
+        tokens = Graph.input(I32, (self.tokens,), "tokens")
+        cur = g.get_rows(self.need("token_embd.weight"), tokens)
+        g.expand(cur)
+        if self.load.build.takes_embeddings:
+            g.expand(Graph.input(F32, (self.model.width, self.tokens), "embeddings"))
+        if self.model.real("embedding_scale"):
+            cur = g.scale(cur)
+        g.expand(cur)
+        return cur
+
+    # Small sequences
+
+    def norm(self, x: Tensor, weight: Tensor | None, bias: Tensor | None = None, kind: str = "") -> Tensor:
+        """Norm, then weight, then bias where there are such."""
+        g = self.g
+        kind = kind or self.arch.norm
+        cur = g.like("rms_norm" if kind == "rms" else "norm", x)
+        if weight is not None:
+            cur = g.mul(cur, weight)
+        if bias is not None:
+            cur = g.add(cur, bias)
+        return cur
+
+    def named_norm(self, x: Tensor, layer: int, name: str) -> Tensor:
+        """Norm with the tensors of a block."""
+        return self.norm(x, self.in_block(layer, name), self.in_block(layer, name, "bias"))
+
+    def project(self, x: Tensor, layer: int, name: str, *, bias: bool = True) -> Tensor:
+        """Multiply with a matrix of a block; add its bias where it has one."""
+        cur = self.g.mul_mat(self.need_in_block(layer, name), x)
+        scale = self.in_block(layer, name, "scale")
+        if scale is not None:
+            cur = self.g.mul(cur, scale)
+        added = self.in_block(layer, name, "bias") if bias else None
+        return cur if added is None else self.g.add(cur, added)
+
+    def rotate(self, x: Tensor, rotation: Tensor) -> Tensor:
+        """Rotate heads before they go into a quantized cache."""
+        g = self.g
+        n = rotation.ne[0]
+        flat = g.reshape(x, n, x.elements // n) if x.is_contiguous else g.cont(x, n, x.elements // n)
+        return g.reshape(g.mul_mat(rotation, flat), *x.ne)
+
+    @cached_property
+    def has_windows(self) -> bool:
+        """Return whether the architecture has a second cache for windows."""
+        return self.layout.window_tokens > 0
+
+    def encoder_mask(self, *, windowed: bool) -> Tensor:
+        """Return the mask of a model without a cache."""
+        name = "mask.window" if windowed else "mask.full"
+        if name not in self._weights:
+            kind = F16 if self.load.flash_attention else F32
+            self._weights[name] = Graph.input(kind, (self.tokens, self.tokens), name)
+        return self._weights[name]
+
+    @staticmethod
+    def tokens_of(chosen: Tensor) -> int:
+        """Return how many tokens chose experts."""
+        return chosen.ne[1]
+
+    # Recurrent state
+
+    @cached_property
+    def state_rows(self) -> tuple[Tensor, Tensor]:
+        """Return the views that say which states to take: of this batch, and the others."""
+        ids = Graph.input(I32, (self.sequences,), "state_rows")
+        g = self.g
+        return g.view(ids, (self.sequences,)), g.view(ids, (0,))
+
+    def state_bytes_rows(self, layer: int, kind: str, width: int) -> Tensor:
+        """Return a layer's recurrent state as it lies in its cache."""
+        name = f"state.{kind}.{layer}"
+        if name not in self._weights:
+            self._weights[name] = Graph.weight(F32, (width, self.load.slots), name)
+        return self._weights[name]
+
+    def take_state(self, state: Tensor, take=None) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        """Clear, take and put back states; returns what `take` makes of them (rows where it is not given)."""
+        g = self.g
+        width, rows = state.ne[0], state.ne[1]
+        states = g.reshape(state, width, rows)
+        g.expand(g.scale_in_place(g.view(states, (0,))))
+        main, extra = self.state_rows
+        taken = g.get_rows(states, main) if take is None else take(states, main)
+        g.expand(taken)
+        others = g.get_rows(states, extra)
+        g.expand(g.copy(others, g.view(state, (width, 0), (state.nb[1],))))
+        return taken
+
+
+__all__ = ["Building", "CacheView", "row_bytes"]

@@ -1,0 +1,211 @@
+"""Put the blocks of an architecture together into the graph that the engine reserves memory for.
+
+Source: src/models/*.cpp of llama.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llamaops.estimate import attention, recurrent_mixers
+from llamaops.estimate.architectures import Architecture
+from llamaops.estimate.building import Building
+from llamaops.estimate.feed_forward import feed_forward
+from llamaops.estimate.graph import F32, I32, Graph, Tensor
+from llamaops.estimate.model import Model
+from llamaops.estimate.plan import Load
+from llamaops.estimate.rwkv import rwkv7_layers
+
+Mixer = Callable[[Building, Tensor, int], Tensor]
+
+MIXERS: dict[str, Mixer] = {
+    "heads": attention.attend_heads,
+    "mla": attention.attend_compressed,
+    "gated": attention.attend_gated,
+    "mamba": recurrent_mixers.mamba,
+    "mamba2": recurrent_mixers.mamba2,
+    "shortconv": recurrent_mixers.short_convolution,
+    "delta": recurrent_mixers.delta_net,
+}
+NO_POOLING, MEAN, FIRST, LAST, RANK = range(5)
+
+
+def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Graph:
+    """Return the graph of a whole batch, for which the engine reserves its compute buffer.
+
+    Raises: KeyError when the file lacks a tensor that the architecture needs.
+    """
+    tokens = load.batch_tokens
+    outputs = min(tokens, load.outputs)
+    tokens = -(-tokens // load.slots) * load.slots
+    b = Building(model, architecture, load, tokens=tokens, outputs=outputs)
+    cur = b.embed()
+    if architecture.scales_embedding:
+        cur = b.g.scale(cur)
+    cur = _first(b, cur)
+    cur = rwkv7_layers(b, cur) if architecture.recurrent == "rwkv7" else _layers(b, cur)
+    _finish(b, cur)
+    return b.g
+
+
+def _first(b: Building, cur: Tensor) -> Tensor:
+    g = b.g
+    if b.arch.order == "encoder":
+        kinds = b.weight("token_types.weight")
+        if kinds is not None:
+            cur = g.add(cur, g.view(kinds, (b.model.width,)))
+        table = b.weight("position_embd.weight")
+        if table is not None:
+            cur = g.add(g.get_rows(table, b.positions), cur)
+    norm = b.weight("token_embd_norm.weight")
+    if norm is not None:
+        cur = b.norm(cur, norm, b.weight("token_embd_norm.bias"), kind="layer")
+    return cur
+
+
+def _layers(b: Building, cur: Tensor) -> Tensor:
+    last = b.model.layers - 1
+    for layer in range(b.model.layers):
+        wants = layer == last and not b.arch.gathers_late
+        build = {"parallel": _parallel_layer, "encoder": _encoder_layer}.get(b.arch.order, _layer)
+        cur = build(b, cur, layer, wants)
+    return cur
+
+
+def _mix(b: Building, cur: Tensor, layer: int) -> Tensor:
+    kind = b.arch.recurrent if b.layout.recurrent[layer] else b.arch.attention
+    return MIXERS[kind](b, cur, layer)
+
+
+def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    g, arch = b.g, b.arch
+    residual = x
+    cur = b.named_norm(x, layer, "attn_norm") if arch.order == "before" else x
+    if arch.recurrent == "delta":
+        g.expand(cur)
+    if arch.recurrent_layers == "beside":
+        return _beside(b, x, cur, layer, wants)
+    cur = _mix(b, cur, layer)
+    if wants:
+        cur, residual = g.get_rows(cur, b.wanted_rows), g.get_rows(residual, b.wanted_rows)
+    if arch.post_attention_norm and b.in_block(layer, arch.post_attention_norm) is not None:
+        cur = b.named_norm(cur, layer, arch.post_attention_norm)
+    cur = _scaled(b, cur)
+    cur = _sum(b, cur, residual)
+    if not _has_ffn(b, layer):
+        return cur
+    return _ffn(b, cur, layer)
+
+
+def _has_ffn(b: Building, layer: int) -> bool:
+    return any(b.in_block(layer, name) is not None for name in ("ffn_down", "ffn_down_exps"))
+
+
+def _ffn(b: Building, x: Tensor, layer: int) -> Tensor:
+    arch = b.arch
+    cur = x if arch.order == "after" else b.named_norm(x, layer, arch.ffn_norm)
+    cur = feed_forward(b, cur, layer)
+    if arch.post_ffn_norm and b.in_block(layer, arch.post_ffn_norm) is not None:
+        cur = b.named_norm(cur, layer, arch.post_ffn_norm)
+    return _sum(b, _scaled(b, cur), x)
+
+
+def _scaled(b: Building, cur: Tensor) -> Tensor:
+    return b.g.scale(cur) if b.model.real("residual_scale") else cur
+
+
+def _sum(b: Building, cur: Tensor, residual: Tensor) -> Tensor:
+    return b.g.add(residual, cur) if b.arch.residual_first else b.g.add(cur, residual)
+
+
+def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    """Return a layer in which attention and a recurrent part stand side by side (falcon-h1)."""
+    g = b.g
+    attended = MIXERS[b.arch.attention](b, cur, layer)
+    mixed = MIXERS[b.arch.recurrent](b, b.named_norm(x, layer, "attn_norm"), layer)
+    cur = g.add(attended, mixed)
+    residual = g.add(cur, x)
+    if wants:
+        residual = g.get_rows(residual, b.wanted_rows)
+    return _ffn(b, residual, layer)
+
+
+def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    g = b.g
+    normed = b.named_norm(x, layer, "attn_norm")
+    attended = _mix(b, normed, layer)
+    if wants:
+        attended, x, normed = (g.get_rows(t, b.wanted_rows) for t in (attended, x, normed))
+    cur = feed_forward(b, normed, layer)
+    return g.add(g.add(cur, x), attended)
+
+
+def _encoder_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    g = b.g
+    cur = _mix(b, x, layer)
+    if wants:
+        cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
+    cur = b.named_norm(g.add(cur, x), layer, "attn_output_norm")
+    if b.in_block(layer, "attn_norm_2") is not None:
+        cur = b.named_norm(g.add(cur, x), layer, "attn_norm_2")
+    cur = g.add(feed_forward(b, cur, layer), cur)
+    return b.named_norm(cur, layer, "layer_output_norm")
+
+
+def _finish(b: Building, cur: Tensor) -> None:
+    g, arch = b.g, b.arch
+    hidden = None
+    if arch.gathers_late and not arch.norms_before_gathering:
+        hidden = cur
+        cur = g.get_rows(cur, b.wanted_rows)
+    if arch.order != "encoder":
+        cur = b.norm(cur, b.weight("output_norm.weight"), b.weight("output_norm.bias"))
+    if arch.gathers_late and arch.norms_before_gathering:
+        hidden = cur
+        cur = g.get_rows(cur, b.wanted_rows)
+    embedded = cur
+    logits = None
+    if not arch.is_encoder:
+        logits = _logits(b, cur)
+        cur = logits
+    g.expand(cur)
+    _pool(b, embedded)
+    for tensor in (hidden, embedded, logits):
+        if tensor is not None:
+            tensor.is_output = True
+
+
+def _logits(b: Building, cur: Tensor) -> Tensor:
+    g = b.g
+    head = b.weight("output.weight") or b.need("token_embd.weight")
+    cur = g.mul_mat(head, cur)
+    bias = b.weight("output.bias")
+    if bias is not None:
+        cur = g.add(cur, bias)
+    kind = b.arch.scales_logits
+    if kind == "always" or (kind == "key" and b.model.real("logit_scale")):
+        cur = g.scale(cur)
+    if kind == "soft_cap" and b.model.real("final_logit_softcapping", b.arch.default_soft_cap):
+        cur = g.scale(g.unary(g.scale(cur)))
+    return cur
+
+
+def _pool(b: Building, embedded: Tensor) -> None:
+    """Add what pools embeddings, where embeddings are asked for."""
+    load, g = b.load, b.g
+    if not load.embeddings:
+        return
+    cur = embedded
+    if load.pooling == MEAN:
+        mean = Graph.input(F32, (b.tokens, b.sequences), "mean")
+        cur = g.mul_mat(g.cont(g.transpose(embedded)), mean)
+    elif load.pooling in {FIRST, LAST, RANK}:
+        cur = g.get_rows(embedded, Graph.input(I32, (b.sequences,), "chosen"))
+    cur.is_output = True
+    g.expand(cur)
+    for name in ("dense_2.weight", "dense_3.weight"):
+        matrix = b.weight(name)
+        if matrix is not None:
+            cur = g.mul_mat(matrix, cur)
+    cur.is_output = True
+    g.expand(cur)

@@ -1,0 +1,167 @@
+"""Feed-forward parts: dense and with experts.
+
+Source: build_ffn and build_moe_ffn in src/llama-graph.cpp.
+"""
+
+from __future__ import annotations
+
+from llamaops.estimate.building import Building
+from llamaops.estimate.graph import I32, F32, Tensor
+
+SOFT_MAX, SIGMOID, SOFT_MAX_WEIGHT, SQRT_SOFTPLUS = 1, 2, 3, 4
+
+
+def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
+    """Return the feed-forward part of a layer, of whichever kind its tensors are."""
+    if b.in_block(layer, "ffn_gate_inp") is None:
+        return dense(b, cur, layer, ("ffn_up", "ffn_gate", "ffn_down"), b.arch.ffn)
+    out = experts(b, cur, layer)
+    if b.in_block(layer, "ffn_up_shexp") is None:
+        return out
+    shared = dense(b, cur, layer, ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp"), b.arch.ffn)
+    if b.arch.shared_expert == "gated":
+        gate = b.g.unary(b.project(cur, layer, "ffn_gate_inp_shexp"))
+        shared = b.g.mul(shared, gate)
+    return b.g.add(out, shared)
+
+
+def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kind: str) -> Tensor:
+    """Return a dense part: up, gate, activation, down."""
+    g = b.g
+    up_name, gate_name, down_name = names
+    up = b.project(cur, layer, up_name)
+    has_gate = b.in_block(layer, gate_name) is not None
+    if kind == "fused" or (kind == "fused_if_ungated" and not has_gate):
+        cur = g.glu(up)
+    elif has_gate:
+        gate = b.project(cur, layer, gate_name)
+        cur = g.glu(gate, up)
+    elif kind == "relu_squared":
+        cur = g.like("sqr", g.unary(up))
+    else:
+        cur = g.unary(up)
+    return b.project(cur, layer, down_name)
+
+
+def experts(b: Building, cur: Tensor, layer: int) -> Tensor:
+    """Return the experts' part: choose, weight, compute the chosen ones, sum."""
+    g, model, arch = b.g, b.model, b.arch
+    count = model.number("expert_count")
+    used = model.at("expert_used_count", layer)
+    width, tokens = cur.ne[0], cur.ne[1]
+    logits = b.project(cur, layer, "ffn_gate_inp")
+    probabilities = _probabilities(b, logits)
+    selection = probabilities
+    bias = b.in_block(layer, "exp_probs_b", "bias")
+    if bias is not None:
+        selection = g.add(probabilities, bias)
+    if arch.weights_before_experts:
+        selection = logits
+    if model.number("expert_group_count") > 1:
+        selection = _best_groups(b, selection, count)
+    chosen = g.top_k(selection, used)
+    weights = _weights(b, g.reshape(probabilities, 1, count, tokens), chosen, used)
+    g.expand(weights)
+    cur = g.reshape(cur, width, 1, tokens)
+    if arch.weights_before_experts:
+        cur = g.mul(g.repeat(cur, width, used, tokens), weights)
+    cur = _activated(b, cur, layer, chosen)
+    out = _by_expert(b, cur, layer, "ffn_down_exps", chosen)
+    if not arch.weights_before_experts:
+        out = g.mul(out, weights)
+    g.expand(out)
+    return _sum(b, out, width, used)
+
+
+def _probabilities(b: Building, logits: Tensor) -> Tensor:
+    g, kind = b.g, gate_kind(b)
+    if kind == SOFT_MAX:
+        return g.soft_max(logits)
+    if kind == SIGMOID:
+        return g.unary(logits)
+    if kind == SQRT_SOFTPLUS:
+        return g.like("sqrt", g.unary(logits))
+    return logits
+
+
+def gate_kind(b: Building) -> int:
+    """Return how the experts' scores become probabilities."""
+    named = {"soft_max": SOFT_MAX, "sigmoid": SIGMOID, "soft_max_weight": SOFT_MAX_WEIGHT}
+    kind = named.get(b.arch.expert_gate)
+    if kind is not None:
+        return kind
+    return b.model.number("expert_gating_func") or b.arch.expert_gate_default
+
+
+def _best_groups(b: Building, selection: Tensor, count: int) -> Tensor:
+    g, model = b.g, b.model
+    groups, used = model.number("expert_group_count"), model.number("expert_group_used_count")
+    tokens = selection.ne[1]
+    grouped = g.reshape(selection, count // groups, groups, tokens)
+    best = g.top_k(grouped, 2)
+    found = g.get_rows(g.reshape(grouped, 1, *grouped.ne[:3]), best)
+    sums = g.sum_rows(g.reshape(found, *found.ne[1:]))
+    sums = g.reshape(sums, sums.ne[1], sums.ne[2])
+    chosen = g.top_k(sums, used)
+    rows = g.get_rows(grouped, chosen)
+    masked = g.set_rows(g.like("fill", grouped), rows, chosen)
+    return g.reshape(masked, count, tokens)
+
+
+def _weights(b: Building, probabilities: Tensor, chosen: Tensor, used: int) -> Tensor:
+    g, model, tokens = b.g, b.model, b.tokens_of(chosen)
+    weights = g.get_rows(probabilities, chosen)
+    if gate_kind(b) == SOFT_MAX_WEIGHT:
+        weights = g.soft_max(g.reshape(weights, used, tokens))
+        weights = g.reshape(weights, 1, used, tokens)
+    norms = b.arch.expert_norm
+    if norms == "yes" or (norms == "key" and bool(model.value("expert_weights_norm", default=False))):
+        weights = g.reshape(weights, used, tokens)
+        total = g.like("clamp", g.sum_rows(weights))
+        weights = g.reshape(g.like("div", weights, total), 1, used, tokens)
+    scale = model.real("expert_weights_scale")
+    if b.arch.expert_scale == "key" and scale not in {0.0, 1.0}:
+        weights = g.scale(weights)
+    return weights
+
+
+def _by_expert(b: Building, cur: Tensor, layer: int, name: str, chosen: Tensor) -> Tensor:
+    g = b.g
+    out = g.mul_mat_id(b.need_in_block(layer, name), cur, chosen)
+    scale = b.in_block(layer, name, "scale")
+    if scale is not None:
+        count = scale.ne[0]
+        rows = g.repeat(g.reshape(scale, 1, count, 1), 1, count, cur.ne[2])
+        out = g.mul(out, g.get_rows(rows, chosen))
+    bias = b.in_block(layer, name, "bias")
+    return out if bias is None else g.like("add_id", out, bias, chosen)
+
+
+def _activated(b: Building, cur: Tensor, layer: int, chosen: Tensor) -> Tensor:
+    g = b.g
+    if b.in_block(layer, "ffn_gate_up_exps") is not None:
+        both = _by_expert(b, cur, layer, "ffn_gate_up_exps", chosen)
+        half = (both.ne[0] // 2, both.ne[1], both.ne[2])
+        gate, up = g.view(both, half, both.nb[1:3]), g.view(both, half, both.nb[1:3])
+        return Tensor("glu", F32, half, (gate, up))
+    up = _by_expert(b, cur, layer, "ffn_up_exps", chosen)
+    if b.in_block(layer, "ffn_gate_exps") is None:
+        up = g.unary(up)
+        return g.like("sqr", up) if b.arch.expert_ffn == "relu_squared" else up
+    gate = _by_expert(b, cur, layer, "ffn_gate_exps", chosen)
+    return g.glu(gate, up)
+
+
+def _sum(b: Building, out: Tensor, width: int, used: int) -> Tensor:
+    g = b.g
+    views = [g.view(out, (width, out.ne[2]), (out.nb[2],)) for _ in range(used)]
+    for view in views:
+        g.expand(view)
+    total = views[0]
+    for view in views[1:]:
+        total = g.add(total, view)
+        g.expand(total)
+    return g.cont(total) if used == 1 else total
+
+
+__all__ = ["I32", "dense", "experts", "feed_forward"]

@@ -1,0 +1,55 @@
+"""Bytes of the attention caches.
+
+Source: llama_kv_cache and llama_kv_cache_iswa of llama.cpp; reference sections 6.2 and 6.3 of the facts about
+engines: cells x streams x (row of keys + row of values), for each layer that attends.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from llamaops.estimate.graph import row_bytes
+from llamaops.estimate.model import Model
+from llamaops.estimate.plan import Layout, Load, window_cells
+
+
+class CacheBytes(msgspec.Struct, frozen=True):
+    """Bytes of both caches, by layer."""
+
+    full: dict[int, int]
+    windowed: dict[int, int]
+
+
+def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = None) -> CacheBytes:
+    """Return the bytes of the caches by layer; `owns` is how many layers have a cache of their own.
+
+    Units: bytes.
+    """
+    full: dict[int, int] = {}
+    windowed: dict[int, int] = {}
+    widest = _widest_value(model, layout)
+    for layer, attends in enumerate(layout.attends):
+        if not attends or (owns is not None and layer >= owns):
+            continue
+        is_windowed = layout.windowed[layer]
+        cells = window_cells(load, layout.window_tokens) if is_windowed else load.sequence_tokens
+        row = _row(model, load, layer, widest, windowed=is_windowed)
+        (windowed if is_windowed else full)[layer] = cells * load.streams * row
+    return CacheBytes(full, windowed)
+
+
+def _widest_value(model: Model, layout: Layout) -> int:
+    return max(
+        (model.value_length(windowed=layout.windowed[i]) * model.kv_heads(i) for i in range(model.layers)),
+        default=0,
+    )
+
+
+def _row(model: Model, load: Load, layer: int, widest: int, *, windowed: bool) -> int:
+    heads = model.kv_heads(layer)
+    if model.is_mla:
+        # One joint head of keys; values are a part of it.
+        return row_bytes(load.key_type, model.key_length() * heads)
+    values = model.value_length(windowed=windowed) * heads if load.flash_attention else widest
+    keys = model.key_length(windowed=windowed) * heads
+    return row_bytes(load.key_type, keys) + row_bytes(load.value_type, values)

@@ -1,0 +1,144 @@
+"""The settings of a run as the estimator takes them: everything resolved to what the engine will use."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llamaops.estimate.model import Model
+from llamaops.estimate.architectures import ARCHITECTURES, Architecture
+from llamaops.launch.settings import pad
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between builds; the defaults are those of recent ones."""
+
+    takes_embeddings: bool = True
+    """Whether every graph has a second input for embeddings (from spring 2026 on)."""
+    rotates_cache: bool = True
+    """Whether quantized caches are rotated."""
+    projects_rows: bool = True
+    """Whether Mamba 2 projects the tokens of all sequences in one matrix."""
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """One context of one model, resolved."""
+
+    context_tokens: int
+    """Context of all sequences."""
+    sequence_tokens: int
+    """Cells that each sequence's part of the cache has."""
+    slots: int
+    """Sequences."""
+    is_unified: bool
+    """Whether all sequences share one cache."""
+    batch_tokens: int
+    """Physical batch."""
+    outputs: int
+    """Rows of the result that a whole batch may ask for."""
+    key_type: int = 1
+    """Type of the K cache."""
+    value_type: int = 1
+    """Type of the V cache."""
+    flash_attention: bool = True
+    """Whether flash attention is on."""
+    full_window_cache: bool = False
+    """Whether windowed layers get a cache as large as the others."""
+    embeddings: bool = False
+    """Whether embeddings are asked for."""
+    pooling: int = 0
+    """How embeddings are pooled: 0 not, 1 mean, 2 first, 3 last, 4 rank."""
+    gpu_layers: int = 0
+    """Units on the card: the output first, then blocks from the end."""
+    offloads_cache: bool = True
+    """Whether caches lie beside their layers."""
+    host_experts: int = 0
+    """First blocks whose experts stay in host memory."""
+    build: Build = Build()
+    """The build's habits."""
+
+    @property
+    def streams(self) -> int:
+        """Return how many parts the cache has."""
+        return 1 if self.is_unified else self.slots
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Which layer is of which kind."""
+
+    windowed: tuple[bool, ...]
+    recurrent: tuple[bool, ...]
+    attends: tuple[bool, ...]
+    window_tokens: int
+
+
+def architecture_of(model: Model) -> Architecture | None:
+    """Return the description of a model's architecture, None where there is none."""
+    return ARCHITECTURES.get(model.architecture)
+
+
+def layout_of(model: Model, architecture: Architecture | None) -> Layout:
+    """Return the kinds of a model's layers.
+
+    Source: load_arch_hparams of each architecture; set_swa_pattern.
+    """
+    count = model.layers
+    windowed, tokens = _windowed(model, architecture)
+    kind = architecture.recurrent_layers if architecture else ""
+    if kind in {"all", "beside"}:
+        recurrent = [True] * count
+    elif kind == "no_kv_heads":
+        recurrent = [model.kv_heads(i) == 0 for i in range(count)]
+    elif kind == "no_kv_heads_no_ffn":
+        recurrent = [
+            model.kv_heads(i) == 0 and model.at("feed_forward_length", i) == 0 for i in range(count)
+        ]
+    elif kind == "interval":
+        recurrent = _interval(model)
+    else:
+        recurrent = [False] * count
+    if kind == "all":
+        attends = [False] * count
+    elif kind == "beside":
+        attends = [True] * count
+    else:
+        attends = [not r and model.kv_heads(i) > 0 for i, r in enumerate(recurrent)]
+    return Layout(tuple(windowed), tuple(recurrent), tuple(attends), tokens)
+
+
+def _interval(model: Model) -> list[bool]:
+    listed = model.value("attention.recurrent_layers", -1)
+    if isinstance(listed, tuple):
+        return [bool(listed[i]) if i < len(listed) else False for i in range(model.layers)]
+    every = model.number("full_attention_interval", 4)
+    return [(i + 1) % every != 0 for i in range(model.layers)]
+
+
+def _windowed(model: Model, architecture: Architecture | None) -> tuple[list[bool], int]:
+    window = architecture.window if architecture else None
+    none = [False] * model.layers, 0
+    if window is None or model.blocks < window.smallest_blocks:
+        return none
+    tokens = model.number("attention.sliding_window", window.default_tokens)
+    if not tokens:
+        return none
+    tokens = window.forced_tokens or tokens
+    pattern = model.value("attention.sliding_window_pattern", window.period)
+    if isinstance(pattern, tuple):
+        return [bool(pattern[i]) if i < len(pattern) else False for i in range(model.layers)], tokens
+    period = 0 if isinstance(pattern, str) else int(pattern)
+    if period == 0:
+        return [True] * model.layers, tokens
+    if window.full_first:
+        return [i % period != 0 for i in range(model.layers)], tokens
+    return [i % period < period - 1 for i in range(model.layers)], tokens
+
+
+def window_cells(load: Load, window_tokens: int) -> int:
+    """Return the cells of the windowed layers' cache in each stream.
+
+    Units: tokens. Source: llama_kv_cache_iswa: the window of each sequence in the stream, and one batch.
+    """
+    if load.full_window_cache:
+        return load.sequence_tokens
+    wanted = window_tokens * (load.slots if load.is_unified else 1) + load.batch_tokens
+    return pad(min(load.sequence_tokens, wanted))
