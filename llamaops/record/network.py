@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
+from llamaops.record.marks import line_starts, lowered, matches, places
 from llamaops.record.places import ORDINARY_USERS, is_no_value, is_private_host, looks_secret
 from llamaops.record.shapes import boundary_before
 from llamaops.record.spans import ADDRESS, DEVICE, EMAIL, HOST, SECRET, USER, Span
@@ -118,15 +119,22 @@ def _without_escape(before: str, local: str) -> str:
     return local[cut:].lstrip(".-")
 
 
+_PROMPT = r"(?m)^[\[(]?(?:\([\w.-]{1,40}\) )?([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})(?=[: ][~/\w][^\n]{0,200}?[$#%>])"
+_SSH = r"\b(?:ssh|scp|sftp|rsync|mosh|sshfs|autossh|ssh-copy-id)\b[^\n@]{0,200}?[\s\"']([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})"
+_AT_HOST = r"(?<![\w.@/-])([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})(?=:[~/]|'s password)"
+_PUBLIC_KEY = r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\w+|sk-\w+@openssh\.com) [A-Za-z0-9+/=]{40,2048} ([\w.+-]{1,64})@([\w.-]{1,128})"
+
+
 def _at_hosts(text: str) -> Iterator[Span]:
     """Yield user and host of prompts, of ssh and its relatives, and of the comments of public keys."""
-    for pattern in (
-        r"(?m)^[\[(]?(?:\([\w.-]{1,40}\) )?([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})(?=[: ][~/\w][^\n]{0,200}?[$#%>])",
-        r"\b(?:ssh|scp|sftp|rsync|mosh|sshfs|autossh|ssh-copy-id)\b[^\n@]{0,200}?[\s\"']([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})",
-        r"(?<![\w.@/-])([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})(?=:[~/]|'s password)",
-        r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\w+|sk-\w+@openssh\.com) [A-Za-z0-9+/=]{40,2048} ([\w.+-]{1,64})@([\w.-]{1,128})",
+    signs = list(places(text, "@"))
+    for pattern, starts in (
+        (_PROMPT, line_starts(text, signs)),
+        (_SSH, places(text, "ssh", "scp", "sftp", "rsync", "mosh", "autossh")),
+        (_AT_HOST, (_name_start(text, sign) for sign in signs)),
+        (_PUBLIC_KEY, places(text, "ssh-rsa ", "ssh-ed25519 ", "ssh-dss ", "ecdsa-sha2-", "sk-")),
     ):
-        for match in _re(pattern).finditer(text):
+        for match in matches(_re(pattern), text, starts):
             user, host = match[1], match[2]
             if user.lower() == "git":
                 continue
@@ -134,6 +142,14 @@ def _at_hosts(text: str) -> Iterator[Span]:
                 yield Span(match.start(1), match.end(1), USER, "user-at-host", user)
             if is_private_host(host):
                 yield Span(match.start(2), match.start(2) + len(host.rstrip(".")), HOST, "user-at-host", host.rstrip("."))
+
+
+def _name_start(text: str, sign: int) -> int:
+    """Return where the name that ends before an `@` begins."""
+    at = sign
+    while at > 0 and sign - at < 65 and (text[at - 1].isalnum() or text[at - 1] in "_.-"):
+        at -= 1
+    return at
 
 
 # ------------------------------------------------------------------------------------------------ homes
@@ -179,7 +195,8 @@ _PRODUCT = r"(?:^|[\s(\"'])[A-Za-z][\w.+-]*/\Z"
 
 
 def _ipv4(text: str) -> Iterator[Span]:
-    for match in _re(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}").finditer(text):
+    dots = (match.start() for match in _re(r"\.(?=\d{1,3}\.\d{1,3}\.\d)").finditer(text))
+    for match in matches(_re(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"), text, (_number_start(text, dot) for dot in dots)):
         start, end = match.span()
         if not _stands_alone(text, start, end) or not _is_host_address(match[0]):
             continue
@@ -192,6 +209,14 @@ def _ipv4(text: str) -> Iterator[Span]:
     if "ip-" in text:
         for match in _re(r"\bip-((?:\d{1,3}-){3}\d{1,3})\b").finditer(text):
             yield Span(match.start(), match.end(), HOST, "ip-address", match[0])
+
+
+def _number_start(text: str, dot: int) -> int:
+    """Return where a number of at most three digits before a dot begins."""
+    at = dot
+    while at > 0 and dot - at < 3 and text[at - 1].isdecimal():
+        at -= 1
+    return at
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -222,7 +247,7 @@ def _is_private(address: str) -> bool:
 
 def _ipv6(text: str) -> Iterator[Span]:
     pattern = r"(?i)(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|[23][0-9a-f]{3}|64:ff9b|::ffff):[0-9a-f:.]{2,45}(?:%[\w.-]{1,16})?|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
-    for match in _re(pattern).finditer(text):
+    for match in _in_lines(_re(pattern), text, lambda line: "::" in line or line.count(":") >= 7):
         start, end = match.span()
         address = match[0].split("%")[0].rstrip(":.") if not match[0].endswith("::") else match[0]
         mapped = address.rpartition(":")[2] if "." in address else ""
@@ -234,6 +259,15 @@ def _ipv6(text: str) -> Iterator[Span]:
         if any(len(group) > 4 for group in groups if "." not in group) or not ("::" in address or len(groups) == 8):
             continue
         yield Span(start, start + len(match[0].rstrip(".")) if "%" in match[0] else start + len(address), ADDRESS, "ip-address", address)
+
+
+def _in_lines(pattern: re.Pattern[str], text: str, may: Callable[[str], bool]) -> Iterator[re.Match[str]]:
+    """Yield the matches, none of which goes beyond a line, in those lines that may have one."""
+    at = 0
+    for line in text.split("\n"):
+        if may(line):
+            yield from pattern.finditer(text, at, at + len(line))
+        at += len(line) + 1
 
 
 def _mac(text: str) -> Iterator[Span]:
@@ -255,23 +289,60 @@ def _mac(text: str) -> Iterator[Span]:
 
 _SUFFIXES = (".internal", ".local", ".lan", ".corp", ".intranet", ".home.arpa", ".localdomain", ".private", ".fritz.box", ".ts.net", ".home", ".priv", ".domain", ".cluster")
 _HOST_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-."
-_HOST_LINES = (
-    r"\bLinux ((?!version\b)[A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d{1,3}\.\d",
-    r"\b(?:Darwin|FreeBSD|OpenBSD|NetBSD) ([A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d",
+# What a pattern begins with, in lower case, and the pattern.
+_HOST_MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("linux ",), r"\bLinux ((?!version\b)[A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d{1,3}\.\d"),
+    (("darwin ", "freebsd ", "openbsd ", "netbsd "), r"\b(?:Darwin|FreeBSD|OpenBSD|NetBSD) ([A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d"),
+    (("$ hostname",), r"(?m)^\$ hostname(?: -[a-z])?\n([A-Za-z0-9][\w.-]{0,127})$"),
+    (("--rpc", "llama_arg_rpc"), r"(?:--rpc|LLAMA_ARG_RPC)(?:[ \t]{1,8}|=|[\"'],?[ \t]{0,4}[\"']?|: ?[\"']?)([\w.:,-]{1,512})"),
+    (
+        ("--host", "--bind", "--listen"),
+        r"(?<![\w-])--(?:host|hostname|bind|listen)(?:[ \t]{1,8}|=|[\"'],[ \t]{0,4}[\"'])([A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})",
+    ),
+    (("rpc",), r"\bRPC\d+ {0,4}: ([A-Za-z0-9][\w.-]{0,127})(?=:\d)"),
+    (
+        ("resolv", "getaddrinfo", "lookup", "ping", "connect", "traceroute to", "no route to", "reach"),
+        r"(?i)\b(?:resolv\w+|getaddrinfo|lookup|ping|connect(?:ing|ed)? to|traceroute to|no route to|reach) (?:host )?[\"']?([A-Za-z0-9][\w-]{0,62}-?\d[\w-]{0,20}(?:\.[\w-]{1,63}){0,6})(?=[\s:\"',]|$)",
+    ),
+)
+_LOG_LINES = (
     r"(?m)^(?:<\d{1,3}>)?(?:\d )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
     r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
-    r"(?im)^[ \t]*(?:static |transient |pretty )?host ?name[ \t]{0,30}:[ \t]{1,30}([A-Za-z0-9][\w.-]{0,127})",
-    r"(?m)^\$ hostname(?: -[a-z])?\n([A-Za-z0-9][\w.-]{0,127})$",
-    r"(?im)(?:^|[\"'])(?:host|x-forwarded-host|x-forwarded-server)[\"']?:[ \t]{0,8}[\"']?([A-Za-z0-9][\w.-]{0,127})(?=[:\"'\r\n]|$)",
-    r"(?:--rpc|LLAMA_ARG_RPC)(?:[ \t]{1,8}|=|[\"'],?[ \t]{0,4}[\"']?|: ?[\"']?)([\w.:,-]{1,512})",
-    r"(?<![\w-])--(?:host|hostname|bind|listen)(?:[ \t]{1,8}|=|[\"'],[ \t]{0,4}[\"'])([A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})",
-    r"\bRPC\d+ {0,4}: ([A-Za-z0-9][\w.-]{0,127})(?=:\d)",
-    r"(?i)\b(?:resolv\w+|getaddrinfo|lookup|ping|connect(?:ing|ed)? to|traceroute to|no route to|reach) (?:host )?[\"']?([A-Za-z0-9][\w-]{0,62}-?\d[\w-]{0,20}(?:\.[\w-]{1,63}){0,6})(?=[\s:\"',]|$)",
 )
+_HOST_LINE = r"(?im)^[ \t]*(?:static |transient |pretty )?host ?name[ \t]{0,30}:[ \t]{1,30}([A-Za-z0-9][\w.-]{0,127})"
+_HEADER = r"(?im)(?:^|[\"'])(?:host|x-forwarded-host|x-forwarded-server)[\"']?:[ \t]{0,8}[\"']?([A-Za-z0-9][\w.-]{0,127})(?=[:\"'\r\n]|$)"
+
+
+def _at_marks(text: str, lower: str) -> Iterator[re.Match[str]]:
+    for marks, pattern in _HOST_MARKS:
+        starts = list(places(lower, *marks))
+        if starts:
+            yield from matches(_re(pattern), text, starts)
+
+
+def _in_log_lines(text: str, _lower: str) -> Iterator[re.Match[str]]:
+    times = [match.start() for match in _re(r":(?=\d\d:\d\d)").finditer(text)]
+    if times:
+        for pattern in _LOG_LINES:
+            yield from matches(_re(pattern), text, line_starts(text, times))
+
+
+def _in_headers(text: str, lower: str) -> Iterator[re.Match[str]]:
+    names = list(places(lower, "hostname", "host name"))
+    if names:
+        yield from matches(_re(_HOST_LINE), text, line_starts(text, names))
+    names = [at for at in places(lower, "host", "x-forwarded-") if _ends_name(lower, at)]
+    if names:
+        yield from matches(_re(_HEADER), text, [max(0, at - before) for at in names for before in (0, 1)])
+
+
+def _ends_name(lower: str, at: int) -> bool:
+    """Say whether a colon follows soon, as it does in a header."""
+    return ":" in lower[at : at + 24]
 
 
 def _hosts(text: str) -> Iterator[Span]:
-    lower = text.lower()
+    lower = lowered(text)
     for suffix in _SUFFIXES:
         at = lower.find(suffix)
         while at >= 0:
@@ -282,18 +353,10 @@ def _hosts(text: str) -> Iterator[Span]:
             if name and _is_host_end(text, end, suffix) and _is_host_start(text, at - len(name)) and is_private_host(name + suffix):
                 yield Span(at - len(name), end, HOST, "host-name", text[at - len(name) : end])
             at = lower.find(suffix, end)
-    for mark, pattern in zip(_LINE_MARKS, _HOST_LINES, strict=True):
-        if not any(word in lower for word in mark):
-            continue
-        for match in _re(pattern).finditer(text):
+    for find in (_at_marks, _in_log_lines, _in_headers):
+        for match in find(text, lower):
             yield from _listed_hosts(match)
     yield from _url_hosts(text)
-
-
-_LINE_MARKS: tuple[tuple[str, ...], ...] = (
-    ("linux ",), ("darwin ", "bsd "), (":",), ("t",), ("host",), ("$ hostname",), ("host", "forwarded"), ("rpc",),
-    ("--host", "--bind", "--listen"), ("rpc",), ("resolv", "addrinfo", "lookup", "ping", "connect", "route", "reach"),
-)  # fmt: skip
 
 
 def _listed_hosts(match: re.Match[str]) -> Iterator[Span]:
@@ -342,22 +405,31 @@ def _is_host_end(text: str, end: int, suffix: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ users
 
+_LISTING = r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ +([A-Za-z_][\w.-]{0,63}) +([A-Za-z_][\w.-]{0,63}) +\d"
 _OWNERS = (
-    r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ +([A-Za-z_][\w.-]{0,63}) +([A-Za-z_][\w.-]{0,63}) +\d",
     r"\b[ug]id=\d+\(([A-Za-z_][\w.-]{0,63})\)",
     r"\b(?:Accepted|Failed) (?:publickey|password|none|keyboard-interactive/pam) for (?:invalid user )?([A-Za-z_][\w.-]{0,63}) from",
     r"\bsession (?:opened|closed) for user ([A-Za-z_][\w.-]{0,63})",
     r"(?<![\w-])(?:login|user|User Id|uid|UID)=([A-Za-z_][\w.-]{0,63})(?=[;\s\"']+(?:pass|pwd|Password|PWD))",
     r"\bmachine \S{1,128} login ([^\s]{1,64})",
 )
-_OWNER_MARKS = ("rw", "id=", " for ", "for user ", "=", "machine ")
+_OWNER_MARKS: tuple[tuple[str, ...], ...] = (
+    ("uid=", "gid="), ("Accepted ", "Failed "), ("session ",),
+    ("login=", "user=", "User Id=", "uid=", "UID="), ("machine ",),
+)  # fmt: skip
 
 
 def _owners(text: str) -> Iterator[Span]:
-    for mark, pattern in zip(_OWNER_MARKS, _OWNERS, strict=True):
-        if mark not in text:
-            continue
-        for match in _re(pattern).finditer(text):
-            for group in range(1, match.re.groups + 1):
-                if match[group].lower() not in ORDINARY_USERS:
-                    yield Span(*match.span(group), USER, "user-place", match[group])
+    if "rw" in text:
+        yield from _owners_of(_re(_LISTING).finditer(text))
+    for marks, pattern in zip(_OWNER_MARKS, _OWNERS, strict=True):
+        starts = list(places(text, *marks))
+        if starts:
+            yield from _owners_of(matches(_re(pattern), text, starts))
+
+
+def _owners_of(found: Iterable[re.Match[str]]) -> Iterator[Span]:
+    for match in found:
+        for group in range(1, match.re.groups + 1):
+            if match[group].lower() not in ORDINARY_USERS:
+                yield Span(*match.span(group), USER, "user-place", match[group])
