@@ -34,6 +34,16 @@ class Ask(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
+def lost_its_output(generation: Generation, done: Completed) -> bool:
+    """Whether a run counted tokens, ended well and printed nothing at all.
+
+    The program's logger writes in a thread of its own and can be cut off by a quick exit (seen with
+    0.5.0 and a tiny model in half of all runs), so such a run says nothing about the model.
+    """
+    counted = isinstance(generation.generated_tokens, Known) and generation.generated_tokens.value > 1
+    return done.ok and done.stdout.total_bytes == 0 and counted
+
+
 def run_completion(
     machine: Machine, argv: tuple[str, ...], ask: Ask, path: Literal["raw", "chat"] = "raw"
 ) -> tuple[Generation, Completed]:

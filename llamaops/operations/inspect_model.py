@@ -1,20 +1,69 @@
-"""Inspect a model file: its header, its shards, and whether its tensor data is all there."""
+"""Inspect a model file: what it is, whether all of it is there, what belongs to it and what knows it."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from llamaops.facts import gguf_probe
 from llamaops.facts.asked import AskedFacts
-from llamaops.facts.gguf_file import collect_gguf
+from llamaops.facts.gguf_file import facts_of
+from llamaops.facts.identity_derive import identity_of
 from llamaops.operations.session import Session
 from llamaops.system.machine import Machine
+
+if TYPE_CHECKING:
+    from llamaops.facts.companions import Use
+    from llamaops.facts.gguf_probe import Probe
 
 NOT_COVERED = ("the tensor data itself: its length is checked, its values are not read",)
 
 
-def inspect_model(session: Session, machine: Machine, path: str) -> None:
-    """Read the header of a model, add it to the record and judge it."""
+class InspectRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look at beyond the header; everything else stays cheap."""
+
+    path: str
+    companions: dict[Use, list[str]] = {}
+    """Projectors, adapters and drafts to hold against the model."""
+    ctx_size: int | None = None
+    """Context that is meant to be used."""
+    program: str | None = None
+    """Program whose build has to know the model."""
+
+
+def inspect_model(session: Session, machine: Machine, request: InspectRequest) -> None:
+    """Read the header of a model, add what was asked for to the record, and judge it."""
     session.begin(("model_file",), NOT_COVERED)
+    path = request.path
     with session.step("inspect", f"read the header of {path}"):
-        model = collect_gguf(machine, path)
-    session.add("asked", AskedFacts(via="inspect", model_path=path))
-    session.add("model", model)
-    session.judge("model")
+        probe = gguf_probe.look(machine, path)
+        session.add("asked", AskedFacts(via="inspect", model_path=path, ctx_size=request.ctx_size))
+        session.add("model", facts_of(probe))
+        session.add("identity", identity_of(machine, probe))
+    areas = ["model", "identity"]
+    if _has_companions(machine, probe, request):
+        from llamaops.facts.companions import collect_companions
+
+        with session.step("companions", "look at the files that belong to the model"):
+            session.add("companions", collect_companions(machine, probe, request.companions))
+        areas.append("companions")
+    if request.program is not None:
+        from llamaops.operations.knowledge import add_build_names
+
+        with session.step("build-names", f"look for the model's names in the files of {request.program}"):
+            add_build_names(session, machine, request.program, always=True)
+        areas.append("knowledge")
+    session.judge(*areas)
+
+
+def _has_companions(machine: Machine, probe: Probe, request: InspectRequest) -> bool:
+    """Say whether there is something beside the model; most folders hold nothing, and cost nothing."""
+    if any(request.companions.values()):
+        return True
+    return probe.kind == "model" and any(
+        word in name.lower() and name.lower().endswith(".gguf")
+        for name in gguf_probe.names_beside(machine, probe.path)
+        for word in ("mmproj", "lora", "adapter", "draft", "eagle3", "dflash", "-mtp")
+        if name != probe.path.rsplit("/", 1)[-1]
+    )

@@ -9,8 +9,9 @@ from typing import Any
 from llamaops.facts.accelerator import collect_accelerators
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinaryFacts, collect_binary
-from llamaops.facts.gguf_file import GgufFacts, collect_gguf
+from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.host import collect_host
+from llamaops.facts.model_look import collect_model
 from llamaops.operations.session import Session
 from llamaops.operations.side_by_side import side_by_side
 from llamaops.schema.fact import Fact, Known, known, not_attempted
@@ -38,7 +39,7 @@ def look(
         "accelerators": lambda: collect_accelerators(machine),
     }
     if asked.model_path is not None:
-        tasks["model"] = partial(collect_gguf, machine, asked.model_path)
+        tasks["model"] = partial(collect_model, machine, asked.model_path)
     for role, program in programs.items():
         tasks[role] = partial(collect_binary, machine, program, role)
     with session.step("look", "look at host, accelerators, model and programs"):
@@ -46,7 +47,9 @@ def look(
     session.add("host", seen["host"])
     session.add("accelerators", seen["accelerators"])
     if "model" in seen:
-        session.add("model", seen["model"])
+        model, identity = seen["model"]
+        session.add("model", model)
+        session.add("identity", identity)
     session.add("asked", asked)
     return {role: seen[role] for role in programs}
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from llamaops.facts.accelerator import collect_accelerators
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import collect_binaries
-from llamaops.facts.gguf_file import collect_gguf
 from llamaops.facts.host import collect_host
+from llamaops.facts.model_look import collect_model
 from llamaops.operations.choose import choose_bin_dir, choose_model
+from llamaops.operations.knowledge import add_build_names, executed, preferred
 from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
 from llamaops.operations.side_by_side import side_by_side
 from llamaops.schema.boundary import BoundaryName
+from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
 
 NOT_COVERED = ("nothing was loaded: whether the model loads and generates is not shown by a preflight",)
@@ -37,16 +42,21 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
             expect_device=settings.expect_device,
         ),
     )
-    tasks = {
+    tasks: dict[str, Callable[[], Any]] = {
         "binaries": lambda: collect_binaries(machine, bin_dir=bin_dir),
         "accelerators": lambda: collect_accelerators(machine),
         "host": lambda: collect_host(machine, model_path=model_path),
     }
     if model_path is not None:
-        tasks["model"] = lambda: collect_gguf(machine, model_path)
+        tasks["model"] = lambda: collect_model(machine, model_path)
     with session.step("look", "look at host, accelerators, programs and model, side by side"):
         seen = side_by_side(tasks)
-    for name in ("host", "accelerators", "binaries", "model"):
+    if model_path is not None:
+        seen["model"], seen["identity"] = seen["model"]
+    for name in ("host", "accelerators", "binaries", "model", "identity"):
         if name in seen:
             session.add(name, seen[name])
-    session.judge("host", "accelerator", "binary", "model")
+    found = seen["binaries"].found
+    loader = preferred(found.value if isinstance(found, Known) else ())
+    add_build_names(session, machine, executed(loader))
+    session.judge("host", "accelerator", "binary", "model", "identity", "knowledge")

@@ -14,6 +14,7 @@ from llamaops.facts.sockets import SocketFacts, collect_sockets
 from llamaops.launch.argv import server_argv
 from llamaops.launch.settings import LOOPBACK
 from llamaops.operations.choose import NO_PROGRAM_HINT, Choice
+from llamaops.operations.knowledge import add_build_names, executed
 from llamaops.operations.launching import add_launch, capabilities_of, engine_settings, pick_port, plan_of
 from llamaops.operations.look import look
 from llamaops.operations.managed import Launch, Managed
@@ -105,7 +106,8 @@ def serve(
     )
     binary = look(session, machine, asked, {"llama-server": request.program.path})["llama-server"]
     session.add("binary", binary)
-    session.judge("host", "accelerator", "model", "binary")
+    add_build_names(session, machine, executed(binary))
+    session.judge("host", "accelerator", "model", "identity", "binary", "knowledge")
     if session.failed("binary", "model_file"):
         return "nothing was started: the program or the model file failed its checks"
     capabilities = capabilities_of(binary)

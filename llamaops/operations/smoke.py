@@ -23,9 +23,11 @@ from llamaops.operations.generate import (
     Ask,
     ask_chat,
     ask_raw,
+    lost_its_output,
     masked,
     run_completion,
 )
+from llamaops.operations.knowledge import add_build_names, executed
 from llamaops.operations.launching import add_launch, capabilities_of, engine_settings, pick_port
 from llamaops.operations.look import look, template_fact
 from llamaops.operations.managed import Launch, Managed
@@ -35,6 +37,7 @@ from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.fact import Known
 from llamaops.system.http import HttpClient
 from llamaops.system.machine import Machine
+from llamaops.system.process import Completed
 
 PROMISED: tuple[BoundaryName, ...] = ("host", "binary", "model_file", "model_load", "generated_output")
 NOT_COVERED = (
@@ -42,6 +45,8 @@ NOT_COVERED = (
     "one generation at a time; speed is not judged",
 )
 SMALL_CONTEXT = 1024
+TRIES = 3
+"""How often a run is made whose output its own quick exit lost."""
 Via = Literal["completion", "server"]
 
 
@@ -108,7 +113,8 @@ def smoke(
     seen = look(session, machine, asked, programs.paths)
     binary = seen[_role(programs.via)]
     session.add("binary", binary)
-    session.judge("host", "accelerator", "model", "binary")
+    add_build_names(session, machine, executed(binary))
+    session.judge("host", "accelerator", "model", "identity", "binary", "knowledge")
     if session.failed("binary", "model_file"):
         return "nothing was loaded: the program or the model file failed its checks"
     run = _Run(session, machine, settings, programs, asked, seen, prompt)
@@ -189,10 +195,7 @@ class _Run:
         add_launch(self._session, msgspec.structs.replace(command, argv=shown), capabilities, self._machine)
         if self._session.failed("binary"):
             return
-        with self._session.step("generate-raw", " ".join(shown)) as step:
-            self._raw, done = run_completion(self._machine, command.argv, ask)
-            if self._raw.stopped_at_bound:
-                step.end = "stopped_at_bound"
+        self._raw, done = self._run(command, ask, "raw")
         self._session.add("load", parse_load_log(done.stderr.text, self._raw.end.source))
         self._session.judge("load")
 
@@ -216,10 +219,23 @@ class _Run:
             temperature=ask.temperature,
             chat=True,
         )
-        with self._session.step("generate-chat", " ".join(masked(command.argv, ask))) as step:
-            self._chat, _done = run_completion(self._machine, command.argv, ask, "chat")
-            if self._chat.stopped_at_bound:
-                step.end = "stopped_at_bound"
+        self._chat, _done = self._run(command, ask, "chat")
+
+    def _run(self, command: Command, ask: Ask, path: Literal["raw", "chat"]) -> tuple[Generation, Completed]:
+        """Run the completion program; once more where its quick exit lost what it had printed."""
+        tries_left = TRIES
+        while True:
+            tries_left -= 1
+            with self._session.step(f"generate-{path}", " ".join(masked(command.argv, ask))) as step:
+                generation, done = run_completion(self._machine, command.argv, ask, path)
+                if generation.stopped_at_bound:
+                    step.end = "stopped_at_bound"
+                if not lost_its_output(generation, done):
+                    return generation, done
+                step.end = "failed"
+                step.detail = f"the program counted tokens and printed nothing: {step.detail}"
+            if not tries_left:
+                return generation, done
 
     def _serve(self, *, raw: bool) -> None:
         """Start a throw-away server on loopback, ask it, and stop it."""
