@@ -16,6 +16,7 @@ from re import Match, Pattern
 from llamaops.record.offsets import Rewrite, rewrite
 
 Step = tuple[Pattern[bytes], Callable[[Match[bytes]], bytes]]
+_LONGEST_ENCODED = 1024  # longer values are only encoded once, which is enough to find them
 TERMINAL_WIDTHS = (80, 100, 120, 132, 160)
 
 _LLAMA_STAMP = rb"\.\d{2}\.\d{3}\.\d{3}[ ][A-Z][ ]"
@@ -29,7 +30,7 @@ _LINE_START = rb"""(?:
   | [A-Za-z][\w.-]{0,40}[ ]{1,20}\|[ ]
   | \{"type":[ ]?"log",[ ]?"time":[ ]?\d{1,16},[ ]?"level":[ ]?"\w{1,8}",[ ]?"msg":[ ]?"
 )"""
-_COMPONENT = rb"(?:(?:[a-z]{2,6}[ ]{1,12})?[A-Za-z_~][\w~]{0,40}(?:\(\))?:[ ]{1,12})?"
+_COMPONENT = rb"(?:(?:[a-z]{2,6}[ ]{1,12})?[A-Za-z_~][\w~]{0,40}(?:\(\))?:[ ])?"
 _ESCAPES = (
     rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])"
 )
@@ -132,6 +133,19 @@ def joins() -> dict[str, tuple[bytes, Pattern[bytes]]]:
     }
 
 
+def wraps(data: bytes) -> set[int]:
+    """Return the places of those ends of lines at which a terminal would have wrapped a longer line."""
+    found = set()
+    at, end = 0, data.find(b"\n")
+    while end >= 0:
+        if TERMINAL_WIDTHS[0] <= end - at <= 4 * TERMINAL_WIDTHS[-1]:
+            size = end - at if data[at:end].isascii() else len(data[at:end].decode("utf-8", "replace"))
+            if size in TERMINAL_WIDTHS:
+                found.add(end)
+        at, end = end + 1, data.find(b"\n", end + 1)
+    return found
+
+
 @functools.cache
 def stamp_inside() -> Pattern[bytes]:
     """Return the pattern of a log line that starts in the middle of another."""
@@ -147,10 +161,26 @@ def plain_back(data: bytes) -> list[Rewrite[bytes]]:
     return done
 
 
-def encodings(value: str) -> set[str]:
-    """Return the usual one- and two-step forms of a value, itself included; base64 is looked for otherwise."""
-    once = set(_encoded_once(value))
-    return {value} | once | {form for item in once if len(item) < 1024 for form in _encoded_once(item)}
+@functools.cache
+def _codes() -> Pattern[bytes]:
+    return re.compile(rb"\\(?:u[0-9A-Fa-f]{4}(?:\\++u[0-9A-Fa-f]{4})*+|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2})")
+
+
+def decoded_codes(data: bytes) -> bytes:
+    """Return the data with characters that were written as numbers decoded."""
+    return _codes().sub(_escape, data)
+
+
+def encodings(value: str, *, deep: bool = False) -> set[str]:
+    """Return the forms of a value after one or two (or, deep, three) steps, itself included.
+
+    Base64 is not among them: it is looked for otherwise.
+    """
+    found, last = {value}, {value}
+    for _step in range(3 if deep else 2):
+        last = {form for item in last if len(item) < _LONGEST_ENCODED for form in _encoded_once(item)} - found
+        found |= last
+    return found
 
 
 def _encoded_once(value: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ _LONGEST_RUN = 16384  # bytes of base64 that are looked at on each side of a joi
 _FROM = b"-_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO = b"+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NO_BASE64 = bytes(set(range(256)) - set(_FROM))
+_RUNS = re.compile(rb"[A-Za-z0-9+/_\s\\\"'=-]+")
+_LINE_END = re.compile(rb"\n")
 _RUN = _FROM + b"=%\\\"'$"
 _STANDARD = bytes.maketrans(_FROM, _TO)
 
@@ -51,7 +53,7 @@ class GivenValues:
             usable = len(folded) >= 3
             if usable:
                 self._plain.append((folded, value))
-            for form in sorted(forms.encodings(value), key=len, reverse=True):
+            for form in sorted(forms.encodings(value, deep=not usable), key=len, reverse=True):
                 data = encoded(form)
                 if data not in seen and (data == raw or not usable or folded not in forms.plain(data)):
                     seen.add(data)
@@ -79,6 +81,9 @@ class GivenValues:
 
     def _find(self, data: bytes) -> list[Hit]:
         hits = list(self._search(data, 0))
+        if wraps := forms.wraps(data):
+            joined = rewrite(_LINE_END, lambda match: b"" if match.start() in wraps else match[0], data)
+            hits += [Hit(*joined.back(hit.start, hit.end), hit.value) for hit in self._search(joined.text, 0)]
         inline = forms.stamp_inside().search(data) is not None
         for name, (mark, pattern) in forms.joins().items():
             if mark in data and (inline or not name.startswith("inline")):
@@ -122,10 +127,10 @@ class GivenValues:
         for needle, value in self._plain:
             if needle in folded:
                 hits += _places(folded, needle, value)
-        if depth < _DEEPEST:
-            hits += self._search_base64(folded, depth)
         if hits:
-            yield from self._plain_back(data, hits)
+            yield from self._plain_back(data, hits, closely=True)
+        if depth < _DEEPEST and (hits := self._search_base64(folded, depth)):
+            yield from self._plain_back(data, hits, closely=False)
         if depth < _DEEPEST and (b"\\n" in data or b"\\r" in data or b"\\t" in data):
             # An escaped end of line is two characters, and the second may belong to what follows it.
             yield from self._search_base64(data, depth)
@@ -158,15 +163,21 @@ class GivenValues:
             return []
         where = [index for index, byte in enumerate(data) if byte in _BASE64_BYTES]
         back = [Hit(where[hit.start], where[hit.end - 1] + 1, hit.value) for hit in hits if hit.start < hit.end]
-        return [hit for hit in back if _is_one_run(data[hit.start : hit.end])]
+        return [run for hit in back if (run := _within_one_run(data, hit))]
 
-    def _plain_back(self, data: bytes, hits: list[Hit]) -> Iterator[Hit]:
+    @staticmethod
+    def _plain_back(data: bytes, hits: list[Hit], *, closely: bool) -> Iterator[Hit]:
+        """Yield where in the data the hits in its plain form are; with a closer look at short ones."""
         done = forms.plain_back(data)
         for hit in hits:
             tight = wide = (hit.start, hit.end)
             for step in reversed(done):
                 tight, wide = step.back(*tight), step.back_wide(*wide)
             raw = encoded(hit.value)
+            if not closely:
+                if _cut_is_credible(data, *tight, hit.value):
+                    yield Hit(*tight, hit.value)
+                continue
             begins, ends = forms.plain(raw[:1]) == b"", forms.plain(raw[-1:]) == b""
             start = max(wide[0], tight[0] - 64) if begins else tight[0]
             end = min(wide[1], tight[1] + 64) if ends else tight[1]
@@ -227,10 +238,20 @@ def _rest(data: bytes, at: int, rest: bytes, value: str) -> Iterator[Hit]:
         yield Hit(found, found + len(rest), value)
 
 
-def _is_one_run(piece: bytes) -> bool:
-    """Say whether encoded text is one run, but for line ends, indentation and what `plain` leaves between."""
+def _within_one_run(data: bytes, hit: Hit) -> Hit | None:
+    """Return what of a hit is one run of encoded text, but for line ends and what `plain` leaves between.
+
+    A short value that is found across two runs is an accident. A long one is none, and reaches into the
+    next run only because its last character and the noise that follows look like an escape.
+    """
+    piece = data[hit.start : hit.end]
     between = piece.translate(None, _FROM)
-    return not between or not between.strip(b" \t\r\n\\\"'")
+    if not between or not between.strip(b" \t\r\n\\\"'="):
+        return hit
+    if len(hit.value) < _JOINED_LINES_FROM:
+        return None
+    longest = max(_RUNS.finditer(piece), key=lambda run: run.end() - run.start())
+    return Hit(hit.start + longest.start(), hit.start + longest.end(), hit.value)
 
 
 def _cut_is_credible(data: bytes, start: int, end: int, value: str) -> bool:
@@ -244,30 +265,45 @@ def _cut_is_credible(data: bytes, start: int, end: int, value: str) -> bool:
     return len(line.decode("utf-8", "replace")) in forms.TERMINAL_WIDTHS
 
 
+_ESCAPING = b"\\\"'$%\r\n"
+_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
 def _really(piece: bytes, raw: bytes) -> bool:
-    """Say whether a short piece of text is an encoded form of a value: undo one syntax after the other."""
-    undo: tuple[Callable[[bytes], bytes], ...] = (
-        lambda text: forms.plain_steps()[0][0].sub(forms.plain_steps()[0][1], text),
-        _unescaped,
-        lambda text: text.replace(b"$$", b"$"),
-        lambda text: text.replace(b"%%", b"%"),
-        lambda text: text.replace(b"'\"'\"'", b"'").replace(b"'\\''", b"'"),
-    )
-    piece = forms.colour().sub(b"", piece).replace(b"\n", b"").replace(b"\r", b"")
-    tried, waiting = {piece}, [piece]
-    for _depth in range(4):
-        if any(raw in text for text in waiting):
-            return True
-        waiting = [new for text in waiting for step in undo if (new := step(text)) not in tried]
-        tried.update(waiting)
-    return any(raw in text for text in waiting)
+    """Say whether a short piece of text is an encoded form of a value, not just equal when plain.
+
+    It is if, after so many rounds of decoding, it has all characters of the value in order, and of those
+    that syntaxes add only such as a syntax would add to this value.
+    """
+    allowed = {0x5C, 0x0D, 0x0A} | set(raw) | ({0x25} if b"%" in piece else set())
+    if b"'" in raw or b'"' in raw:
+        allowed |= {0x22, 0x27}
+    seen, waiting = {piece}, [piece]
+    for _round in range(5):
+        for text in waiting:
+            if _is_within(raw, text) and allowed.issuperset(set(text.strip(_ESCAPING)) & set(_ESCAPING)):
+                return True
+        decoded = {new for text in waiting for new in _decoded_once(text)} - seen
+        seen |= decoded
+        waiting = list(decoded)
+    return False
 
 
-def _unescaped(text: bytes) -> bytes:
-    def one(match: re.Match[bytes]) -> bytes:
-        body = match[1]
-        if body[:1] in b"ux" and len(body) > 1:
-            return chr(int(body[1:], 16)).encode("utf-8", "surrogatepass")
-        return {b"n": b"\n", b"r": b"\r", b"t": b"\t"}.get(body, body)
+def _decoded_once(text: bytes) -> Iterator[bytes]:
+    yield _PERCENT.sub(_byte, text)
+    yield forms.decoded_codes(text)
+    yield text.replace(b"&amp;", b"&").replace(b"&quot;", b'"').replace(b"&lt;", b"<").replace(b"&gt;", b">")
 
-    return re.sub(rb"\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)", one, text)
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    return bytes((int(match[1], 16),))
+
+
+def _is_within(raw: bytes, piece: bytes) -> bool:
+    """Say whether the bytes of a value occur in order."""
+    at = -1
+    for index in range(len(raw)):
+        at = piece.find(raw[index : index + 1], at + 1)
+        if at < 0:
+            return False
+    return True
