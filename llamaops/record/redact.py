@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,7 @@ GIVEN = "given-value"
 _BETWEEN = "\n\0\n"  # between the strings of a record that are searched together
 _MOST_REMEMBERED = 20_000
 _MOST_LEARNED = 256
+_MOST_SEARCHED = 16 << 20  # characters of strings whose search is remembered
 _TERMINAL_WIDTHS = frozenset((80, 100, 120, 132, 160))
 
 
@@ -76,6 +77,8 @@ class Redactor:
         self._last: dict[str, int] = {}
         self._learned: dict[str, str] = {}
         self._counts: dict[tuple[str, str], int] = {}
+        self._searched: dict[str, bool] = {}
+        self._searched_size = 0
 
     # ---------------------------------------------------------------------------------------- text
 
@@ -212,11 +215,39 @@ class Redactor:
 
     def clean(self, data: Any) -> Any:  # noqa: ANN401 - plain data, as JSON has it
         """Return plain data (dict, list, str and scalars) redacted, keys included; the input is not changed."""
-        strings = list(_strings(data))
-        suspects = self._suspects(strings)
-        return self._walk(data, "", suspects, told=False)
+        strings: dict[str, None] = {}
+        _gather(data, strings)
+        return self._walk(data, None, self._suspects(strings), told=False)
 
-    def _suspects(self, strings: list[str]) -> set[str]:
+    def _suspects(self, strings: Collection[str]) -> set[str]:
+        """Return the strings with something to replace.
+
+        A record repeats what its journal had. Each string is searched once, with the others that are new;
+        of those that were found clean before, only what was learned since can be a part.
+        """
+        known = self._searched
+        seen = [string for string in strings if string in known]
+        fresh = [string for string in strings if string not in known]
+        before = {string for string in seen if known[string]}
+        found = self._search_together(fresh)
+        self._remember(fresh, found)
+        found |= before
+        if self._learned:
+            whole = _BETWEEN.join(seen)
+            for value in [value for value in self._learned if value in whole]:
+                found.update(string for string in seen if value in string)
+        return found
+
+    def _remember(self, strings: list[str], found: set[str]) -> None:
+        self._searched_size += sum(map(len, strings))
+        if self._searched_size > _MOST_SEARCHED:
+            self._searched_size = 0
+            self._searched.clear()
+            return
+        for string in strings:
+            self._searched[string] = string in found
+
+    def _search_together(self, strings: list[str]) -> set[str]:
         """Return the strings with something to replace, found in one search over all of them."""
         starts, at = [], 0
         for string in strings:
@@ -230,40 +261,53 @@ class Redactor:
             found.update(strings[first:last])
         return found
 
-    def _walk(self, data: Any, place: str, suspects: set[str], *, told: bool) -> Any:  # noqa: ANN401
+    def _walk(self, data: Any, path: _Path, suspects: set[str], *, told: bool) -> Any:  # noqa: ANN401
         if isinstance(data, str):
             if told and not is_no_value(data) and not names_a_file(data):
-                return self._replaced(data, [Span(0, len(data), SECRET, "named-secret", data)], place)
-            return self.text(data, place) if data in suspects else data
+                return self._replaced(data, [Span(0, len(data), SECRET, "named-secret", data)], _pointer(path))
+            return self.text(data, _pointer(path)) if data in suspects else data
         if isinstance(data, dict):
-            return self._walk_dict(data, place, suspects, told=told)
+            return self._walk_dict(data, path, suspects, told=told)
         if isinstance(data, list | tuple):
             return [
-                self._walk(item, f"{place}/{index}", suspects, told=told or _is_argument(data, index))
+                self._walk(item, (path, index), suspects, told=told or _is_argument(data, index))
                 for index, item in enumerate(data)
             ]
         return data
 
-    def _walk_dict(self, data: dict[Any, Any], place: str, suspects: set[str], *, told: bool) -> dict[Any, Any]:
+    def _walk_dict(self, data: dict[Any, Any], path: _Path, suspects: set[str], *, told: bool) -> dict[Any, Any]:
         named = data.get("name")
         pair = isinstance(named, str) and names.meaning(named) == names.STRONG
         result: dict[Any, Any] = {}
         for key, value in data.items():
-            where = f"{place}/{str(key).replace('~', '~0').replace('/', '~1')}"
             tells = isinstance(key, str) and names.meaning(key) == names.STRONG
             inner = tells or (key == "value" and (told or pair))
-            clean_key = self.text(key, place) if isinstance(key, str) and key in suspects else key
+            clean_key = self.text(key, _pointer(path)) if isinstance(key, str) and key in suspects else key
             while clean_key in result:
                 clean_key = f"{clean_key}+"
-            result[clean_key] = self._walk(value, where, suspects, told=inner)
-        if {"id", "sha256", "text"} <= data.keys() and self._lost_a_secret(place, result["text"] != data["text"]):
+            result[clean_key] = self._walk(value, (path, key), suspects, told=inner)
+        if (
+            {"id", "sha256", "text"} <= data.keys()
+            and result["text"] != data["text"]
+            and self._lost_a_secret(_pointer((path, "text")))
+        ):
             result["sha256"] = None
         return result
 
-    def _lost_a_secret(self, place: str, changed: bool) -> bool:  # noqa: FBT001
-        return changed and any(
-            where == f"{place}/text" and rule not in _IDENTIFYING_RULES for where, rule in self._counts
-        )
+    def _lost_a_secret(self, place: str) -> bool:
+        return any(where == place and rule not in _IDENTIFYING_RULES for where, rule in self._counts)
+
+
+_Path = tuple[Any, str | int] | None  # the path of what holds an item, and the item's key or index
+
+
+def _pointer(path: _Path) -> str:
+    """Return a path as a JSON pointer; made only where something is replaced."""
+    parts = []
+    while path is not None:
+        path, key = path
+        parts.append(str(key).replace("~", "~0").replace("/", "~1"))
+    return "".join(f"/{part}" for part in reversed(parts))
 
 
 _IDENTIFYING_RULES = frozenset(
@@ -283,17 +327,18 @@ def _is_argument(data: list[Any] | tuple[Any, ...], index: int) -> bool:
     )
 
 
-def _strings(data: Any) -> Iterator[str]:  # noqa: ANN401
+def _gather(data: Any, into: dict[str, None]) -> None:  # noqa: ANN401
+    """Gather the strings of plain data, keys included, each once and in order."""
     if isinstance(data, str):
-        yield data
+        into[data] = None
     elif isinstance(data, dict):
         for key, value in data.items():
             if isinstance(key, str):
-                yield key
-            yield from _strings(value)
+                into[key] = None
+            _gather(value, into)
     elif isinstance(data, list | tuple):
         for item in data:
-            yield from _strings(item)
+            _gather(item, into)
 
 
 def _words(text: str, value: str) -> Iterator[int]:
