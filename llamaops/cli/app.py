@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import sys
+from functools import cache
 from typing import Any, NoReturn
 
 from llamaops import __version__
@@ -21,8 +22,37 @@ EPILOG = """exit status:
 """
 
 
+class Help(argparse.HelpFormatter):
+    """Formats help as wide as the terminal, asked without shutil, which loads compressors.
+
+    argparse makes one for every option that it is told about.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+class RawHelp(Help, argparse.RawDescriptionHelpFormatter):
+    """The same, for a parser whose texts have their own ends of lines."""
+
+
+@cache
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) or 80
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line with the next step."""
+
+    def __init__(self, *, formatter_class: type[argparse.HelpFormatter] = Help, **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(formatter_class=formatter_class, **settings)
 
     def error(self, message: str) -> NoReturn:
         """Print one line and leave with status 2."""
@@ -38,7 +68,7 @@ def parser_for(argv: list[str]) -> argparse.ArgumentParser:
         prog="llamaops",
         description="Bring up llama.cpp and prove, boundary by boundary, that it works.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RawHelp,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"llamaops {__version__}")

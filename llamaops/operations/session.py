@@ -147,6 +147,7 @@ class Session:
 
     def judge(self, *areas: str) -> None:
         """Run the checks of some areas whose inputs were collected, and derive the boundaries anew."""
+        new = []
         for check in all_checks(areas):
             if any(group not in self.groups for group in check.inputs().values()):
                 continue
@@ -158,7 +159,9 @@ class Session:
             if self._findings.get(finding.check) == finding:
                 continue
             self._findings[finding.check] = finding
-            self._journal.append("finding", finding)
+            new.append(finding)
+        self._journal.append_all("finding", new)
+        for finding in new:
             self._tell(Event("finding", f"{finding.check}: {finding.summary}", finding.status))
         self._derive()
 
@@ -218,12 +221,16 @@ class Session:
             if boundary.state != "not_tested" and (before is None or before.state != boundary.state):
                 self._elapsed[boundary.name] = now
         ladder = boundaries.derive(self._findings.values(), self._elapsed)
-        for boundary in ladder:
-            before = self._boundaries.get(boundary.name)
-            if boundary.state != "not_tested" and (before is None or before.state != boundary.state):
-                self._journal.append("boundary", boundary)
-                self._tell(Event("boundary", f"{boundary.name}: {boundary.claim}", boundary.state))
-            self._boundaries[boundary.name] = boundary
+        new = [
+            boundary
+            for boundary in ladder
+            if boundary.state != "not_tested"
+            and ((before := self._boundaries.get(boundary.name)) is None or before.state != boundary.state)
+        ]
+        self._journal.append_all("boundary", new)
+        for boundary in new:
+            self._tell(Event("boundary", f"{boundary.name}: {boundary.claim}", boundary.state))
+        self._boundaries = {boundary.name: boundary for boundary in ladder}
         return ladder
 
     def _ordered(self) -> tuple[Finding, ...]:

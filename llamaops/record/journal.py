@@ -7,6 +7,7 @@ One JSON object a line: `at` (UTC), `kind` (`begin`, `step`, `facts`, `finding`,
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import msgspec
 
@@ -43,16 +44,29 @@ class Journal:
 
         Raises: RecordWriteError.
         """
-        entry = {
+        self._write([self._entry(kind, data, name)])
+
+    def append_all(self, kind: str, items: Iterable[object]) -> None:
+        """Append several entries of a kind, searched for secrets together.
+
+        Raises: RecordWriteError.
+        """
+        if entries := [self._entry(kind, data, None) for data in items]:
+            self._write(entries)
+
+    def _entry(self, kind: str, data: object, name: str | None) -> dict[str, object]:
+        return {
             "at": iso(self._clock.now_utc()),
             "kind": kind,
             **({"name": name} if name is not None else {}),
             "data": msgspec.to_builtins(data),
         }
-        line = msgspec.json.encode(self._redactor.clean(entry)) + b"\n"
+
+    def _write(self, entries: list[dict[str, object]]) -> None:
+        lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in self._redactor.clean(entries))
         try:
-            while line:
-                line = line[os.write(self._descriptor, line) :]
+            while lines:
+                lines = lines[os.write(self._descriptor, lines) :]
         except OSError as error:
             raise RecordWriteError(
                 f"cannot write {self.path}: {error.strerror}", hint="free space, or choose --records"
