@@ -39,6 +39,7 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
             ctx_size=settings.ctx_size,
             parallel=settings.parallel,
             n_gpu_layers=settings.n_gpu_layers,
+            threads=settings.threads,
             expect_device=settings.expect_device,
         ),
     )

@@ -107,6 +107,7 @@ def smoke(
         ctx_size=settings.ctx_size,
         parallel=settings.parallel,
         n_gpu_layers=settings.n_gpu_layers,
+        threads=settings.threads,
         expect_device=settings.expect_device,
         max_tokens=settings.max_tokens,
     )
