@@ -400,12 +400,13 @@ def has_a_chat_template(facts: GgufFacts) -> Verdict | NotApplicable:
     remedy="trust the tensors, and prefer another conversion where it matters",
 )
 def metadata_is_consistent(facts: GgufFacts) -> Verdict | NotApplicable:
-    """Tell of a declared file type that no tensor has, of heads that do not divide, and the like."""
+    """Tell of heads that do not divide, of tokens beyond the vocabulary, and the like."""
     if facts.file_kind.need() != "model":
         return NotApplicable("only a model is held against its metadata")
     facts.tensor_types.need()
     found = [f"{problem.sentence}" for problem in _problems(facts, ADVICE_SLUGS)]
-    found += [sentence for sentence in (_declared_type(facts), _heads(facts)) if sentence]
+    heads = _heads(facts)
+    found += [heads] if heads else []
     if not found:
         return Verdict(
             holds=True, summary="metadata and tensors agree", expected="agreement", observed="agreement"
@@ -414,29 +415,6 @@ def metadata_is_consistent(facts: GgufFacts) -> Verdict | NotApplicable:
     return Verdict(
         holds=False, summary=f"{_name(facts)}: {sentence}", expected="agreement", observed=sentence
     )
-
-
-def _declared_type(facts: GgufFacts) -> str | None:
-    """Hold the declared mixture against the type with the most bytes among the weights."""
-    declared, types = facts.declared_file_type, facts.tensor_types.need()
-    if isinstance(declared, Unknown) or declared.value.startswith("unknown") or not types:
-        return None
-    base = _base_type(declared.value)
-    there = [group.type for group in types]
-    if base in there or any(name.startswith(base) for name in there):
-        return None
-    return f"general.file_type declares {declared.value}, and no tensor is of it: {', '.join(there)}"
-
-
-def _base_type(declared: str) -> str:
-    """Return the tensor type that a mixture is named after: `Q4_K_M` means Q4_K."""
-    if declared == "MXFP4_MOE":
-        return "MXFP4"
-    for ending in ("_S", "_M", "_L", "_XS", "_XXS"):
-        if declared.endswith(f"_K{ending}"):
-            return declared.removesuffix(ending)
-    # The IQ mixtures mix types of their family: IQ2_M is made of IQ2_S and IQ2_XS.
-    return declared.split("_", 1)[0] if declared.startswith("IQ") else declared
 
 
 def _heads(facts: GgufFacts) -> str | None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from llamaops.cli import options
 
 if TYPE_CHECKING:
+    from llamaops.operations.inspect_model import InspectRequest
     from llamaops.operations.session import Session
+    from llamaops.operations.settings import Settings
     from llamaops.system.machine import Machine
 
 
@@ -18,24 +20,67 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "inspect",
         help="read a model file's header and check that the file is whole",
         description="Read the GGUF header of a model, any shard of it, and check that every byte is there. "
-        "Read-only; the tensor data is not read.",
+        "Read-only; the tensor data is not read unless an option asks for it.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="GGUF file; any shard of a split model, or `embedded`")
     options.add_common(parser)
+    group = parser.add_argument_group("what else to look at")
+    group.add_argument(
+        "--mmproj", metavar="FILE", action="append", default=[], help="projector that has to fit"
+    )
+    group.add_argument("--lora", metavar="FILE", action="append", default=[], help="adapter that has to fit")
+    group.add_argument("--draft", metavar="FILE", action="append", default=[], help="draft that has to fit")
+    group.add_argument("--binary", metavar="FILE", help="program whose build has to know the model")
+    options.add_settings(parser, ("bin_dir", "ctx_size"))
     parser.set_defaults(quiet=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Inspect a model."""
     from llamaops.cli.session import perform, resolve
-    from llamaops.operations.choose import choose_model
     from llamaops.operations.inspect_model import inspect_model
 
-    settings, facts = resolve(args, ("model",))
+    settings, facts = resolve(args, ("model", "bin_dir", "ctx_size"))
+    if args.bin_dir is None:
+        settings.bin_dir = None  # only asked for here: an inspection is of a file
 
     def operation(session: Session, machine: Machine) -> None:
-        choice = choose_model(settings, machine)
-        inspect_model(session, machine, choice.path if choice else args.model)
+        inspect_model(session, machine, _request(args, settings, machine))
 
     return perform(args, settings, facts, operation)
+
+
+def _request(args: argparse.Namespace, settings: Settings, machine: Machine) -> InspectRequest:
+    """Put together what to look at.
+
+    Raises: UsageError for a program that is not there.
+    """
+    import os
+
+    from llamaops.operations.choose import choose_model
+    from llamaops.operations.inspect_model import InspectRequest
+
+    choice = choose_model(settings, machine)
+    named = {"mmproj": args.mmproj, "lora": args.lora, "draft": args.draft}
+    return InspectRequest(
+        path=choice.path if choice else args.model,
+        companions={use: [os.path.expanduser(path) for path in paths] for use, paths in named.items()},  # type: ignore[misc]  # noqa: PTH111 - the keys are those of Use
+        ctx_size=settings.ctx_size,
+        program=_program(args, settings, machine),
+    )
+
+
+def _program(args: argparse.Namespace, settings: Settings, machine: Machine) -> str | None:
+    from llamaops.errors import UsageError
+    from llamaops.operations.choose import NO_PROGRAM_HINT, choose_program
+
+    if args.binary is not None:
+        return str(args.binary)
+    if settings.bin_dir is None:
+        return None
+    for role in ("llama-server", "llama-completion", "llama-cli"):
+        choice = choose_program(role, settings, machine)
+        if choice is not None:
+            return choice.path
+    raise UsageError(f"there is no llama.cpp program in {settings.bin_dir}", hint=NO_PROGRAM_HINT)

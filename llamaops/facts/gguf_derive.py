@@ -107,6 +107,11 @@ class Reading:
             )
         return known(tuple(int(n) for n in numbers), self.source)
 
+    def probe_declared(self) -> str | None:
+        """Return the declared mixture in words; None where the header has none that we know."""
+        fact = _declared_file_type(self)
+        return fact.value if isinstance(fact, Known) and not fact.value.startswith("unknown") else None
+
     def architecture_key(self, name: str) -> str:
         """Return the name of a key that belongs to the architecture."""
         entry = self.read.entries.get("general.architecture")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from llamaops.facts import gguf_derive, gguf_probe
 from llamaops.facts.gguf_derive import PerLayer
+from llamaops.facts.gguf_probe import Probe
 from llamaops.facts.gguf_shapes import (
     ChatTemplate,
     FileKind,
@@ -116,7 +117,12 @@ def collect_gguf(system: System, path: str) -> GgufFacts:
 
     Tensor data is not read, but for a few samples that tell a hole of zeros from data.
     """
-    probe = gguf_probe.look(system, path)
+    return facts_of(gguf_probe.look(system, path))
+
+
+def facts_of(probe: Probe) -> GgufFacts:
+    """Turn what was seen of a model file into facts."""
+    path = probe.path
     reading = gguf_derive.Reading(probe)
     observed = gguf_derive.observed(reading)
     here = Source(kind="file", name=path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from llamaops.facts import file_sniff, gguf_shards
+from llamaops.facts.ggml_types import SCALARS
 from llamaops.facts.gguf_extent import check_extent
 from llamaops.facts.gguf_header import Entry, Header, read_header
 from llamaops.facts.gguf_shapes import ChatTemplate, FileKind, PathState, Problem
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # see gguf_walk
 
 MOST_ARRAYS = 64
 LONGEST_TEMPLATE = 8 * 2**20
+ELEMENT_BYTES = {number: size for number, (_, _, size) in SCALARS.items()}
 TEMPLATE_KEY = "tokenizer.chat_template"
 TOKEN_ID = "_token_id"  # noqa: S105 - the end of a key's name
 SHOWN_NAMES = 5
@@ -61,6 +63,8 @@ class Probe(msgspec.Struct, kw_only=True):
     first_is_missing: bool = False
     numbers: dict[str, tuple[int | float | bool, ...]] = msgspec.field(default_factory=dict)
     texts: dict[int, str] = msgspec.field(default_factory=dict)
+    token_kinds: dict[str, int] = msgspec.field(default_factory=dict)
+    """The kind of each special token, by its role."""
     templates: dict[str, ChatTemplate] = msgspec.field(default_factory=dict)
     engine_path: str = ""
 
@@ -90,7 +94,7 @@ class Probe(msgspec.Struct, kw_only=True):
 def look(system: System, path: str) -> Probe:
     """Look at a path: what it is, and if it is GGUF the headers of all its parts."""
     probe = Probe(path=path, engine_path=path)
-    siblings = _siblings(system, path)
+    siblings = names_beside(system, path)
     probe.state = _path_state(system, path, siblings)
     if isinstance(probe.state, Unknown):
         probe.refuse(probe.state.why, probe.state.detail.removeprefix(f"{path}: "), "not-readable")
@@ -104,7 +108,8 @@ def look(system: System, path: str) -> Probe:
     return probe
 
 
-def _siblings(system: System, path: str) -> frozenset[str]:
+def names_beside(system: System, path: str) -> frozenset[str]:
+    """Return the names in the folder of a file; empty when it cannot be read."""
     try:
         return frozenset(system.list_dir(os.path.dirname(path) or "."))
     except OSError:
@@ -293,11 +298,29 @@ def _take(probe: Probe, file: OpenFile, header: Header) -> None:
     if isinstance(tokens, Entry) and isinstance(tokens.value, Array):
         ids = special_ids(header)
         probe.texts = read_strings(file, tokens.value, ids.values())
+        probe.token_kinds = _kinds(file, header, ids)
         for role, number in ids.items():
             if number >= tokens.value.count:
                 size = tokens.value.count
                 sentence = f"the {role} token is {number}, the vocabulary has {size} tokens"
                 probe.add("special-token-impossible", sentence, header.place)
+
+
+def _kinds(file: OpenFile, header: Header, ids: dict[str, int]) -> dict[str, int]:
+    entry = header.entries.get("tokenizer.ggml.token_type")
+    if entry is None or not isinstance(entry.value, Array):
+        return {}
+    kinds = entry.value
+    found = {}
+    for role, number in ids.items():
+        if number < kinds.count:
+            one = Array(
+                kinds.element_type, 1, kinds.offset + number * ELEMENT_BYTES.get(kinds.element_type, 0)
+            )
+            read = read_numbers(file, one)
+            if read and type(read[0]) is int:
+                found[role] = read[0]
+    return found
 
 
 def _template(file: OpenFile, key: str, value: Text) -> ChatTemplate:

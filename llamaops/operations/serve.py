@@ -99,6 +99,7 @@ def serve(
         parallel=settings.parallel,
         kv_unified=settings.kv_unified,
         n_gpu_layers=settings.n_gpu_layers,
+        threads=settings.threads,
         expect_device=settings.expect_device,
         max_tokens=settings.max_tokens,
         api_key=request.api_key is not None,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from llamaops.facts.accelerator import AcceleratorFacts
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinariesFacts, BinaryFacts
+from llamaops.facts.build_names import BuildNamesFacts
+from llamaops.facts.companions import CompanionFacts
 from llamaops.facts.generation import GenerationFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.host import HostFacts
 from llamaops.facts.launch import LaunchFacts
 from llamaops.facts.lifecycle import LifecycleFacts
 from llamaops.facts.load_log import LoadFacts
+from llamaops.facts.model_identity import IdentityFacts
 from llamaops.facts.settings import SettingsFacts
 from llamaops.facts.sockets import SocketFacts
 from llamaops.probes.server import ServerFacts
@@ -35,6 +38,12 @@ class Facts(Shape, frozen=True, kw_only=True):
     """The program that was run."""
     model: GgufFacts | None = None
     """The model file."""
+    identity: IdentityFacts | None = None
+    """What the model file is for, what it is made of, and where it says that it comes from."""
+    companions: CompanionFacts | None = None
+    """Projector, adapters and draft of the model."""
+    build_names: BuildNamesFacts | None = None
+    """What the names in the program's files say about the model."""
     launch: LaunchFacts | None = None
     """The command line that was made for this build."""
     lifecycle: LifecycleFacts | None = None
