@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from llamaops.system.machine import Machine
 
 
-def offer_embedded(settings: Settings, machine: Machine, args: argparse.Namespace) -> None:
+def offer_embedded(
+    settings: Settings, machine: Machine, args: argparse.Namespace, *, model: bool = True
+) -> None:
     """Fetch what is missing when the operator agrees; elsewhere the next error says how.
 
     Raises: FetchError.
     """
-    missing = _missing(settings, machine)
+    missing = [name for name in _missing(settings, machine) if model or name != "model"]
     if not missing or args.format == "json" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     from llamaops.cli import fetch

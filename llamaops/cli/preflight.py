@@ -9,7 +9,6 @@ from llamaops.cli import options
 
 if TYPE_CHECKING:
     from llamaops.operations.session import Session
-    from llamaops.system.machine import Machine
 
 SETTINGS = ("model", "bin_dir", "ctx_size", "parallel", "n_gpu_layers", "expect_device", "threads")
 
@@ -29,10 +28,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Look at this host."""
+    from llamaops.cli.offer import offer_embedded
     from llamaops.cli.session import perform, resolve
     from llamaops.operations.preflight import preflight
+    from llamaops.system.machine import Machine
 
     settings, facts = resolve(args, SETTINGS)
+    with Machine() as looking:
+        offer_embedded(settings, looking, args, model=False)
 
     def operation(session: Session, machine: Machine) -> None:
         preflight(session, machine, settings)

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 SHORTEST_PRIVATE = 12
-"""A shorter prompt is only left out where it stands as an argument: replaced everywhere, it would wreck text."""
+"""A shorter prompt is only left out where it is an argument: replaced everywhere it would wreck text."""
 
 
 def _private(args: argparse.Namespace) -> list[str]:

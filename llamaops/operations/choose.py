@@ -78,11 +78,17 @@ def choose_program(role: str, settings: Settings, machine: Machine) -> Choice | 
         return None
     if found := machine.which(role):
         return Choice(found, "PATH")
-    if role == "llama-server":
-        paths = _embedded(machine)
-        if paths is not None and paths.server is not None:
-            return Choice(str(paths.server), "embedded engine of `llamaops fetch`; none on PATH")
-    return None
+    return embedded_engine(machine) if role == "llama-server" else None
+
+
+def embedded_engine(machine: Machine) -> Choice | None:
+    """Return the embedded llama-server where it was fetched and PATH has no llama.cpp of the operator's."""
+    if any(machine.which(name) for name in ("llama-server", "llama-completion", "llama-cli", "llama")):
+        return None
+    paths = _embedded(machine)
+    if paths is None or paths.server is None:
+        return None
+    return Choice(str(paths.server), "embedded engine of `llamaops fetch`")
 
 
 def with_choices(facts: SettingsFacts, **choices: Choice | None) -> SettingsFacts:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pathlib import Path
+
 from llamaops.facts.accelerator import collect_accelerators
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import collect_binaries
 from llamaops.facts.host import collect_host
 from llamaops.facts.model_look import collect_model
-from llamaops.operations.choose import choose_bin_dir, choose_model
+from llamaops.operations.choose import choose_bin_dir, choose_model, embedded_engine
 from llamaops.operations.knowledge import add_build_names, executed, preferred
 from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
@@ -25,7 +27,12 @@ NOT_COVERED = ("nothing was loaded: whether the model loads and generates is not
 def preflight(session: Session, machine: Machine, settings: Settings) -> None:
     """Collect host, accelerators, programs and, where one was named, the model, all side by side."""
     bin_dir = choose_bin_dir(settings, machine)
-    choice = choose_model(settings, machine) if settings.model is not None else None
+    embedded = None if bin_dir is not None else embedded_engine(machine)
+    if embedded is not None:
+        bin_dir = str(Path(embedded.path).parent)
+        session.note(f"no llama.cpp on PATH: looking at the {embedded.origin}")
+    # A model is only judged where one was named, or where everything is embedded anyway.
+    choice = choose_model(settings, machine) if settings.model is not None or embedded else None
     model_path = choice.path if choice else None
     promised: tuple[BoundaryName, ...] = (
         ("host", "binary", "model_file") if model_path else ("host", "binary")
