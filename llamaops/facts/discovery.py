@@ -41,6 +41,7 @@ BUILD_FOLDERS = (
 """Usual build folders, from the working directory or the home directory; /app is the official image's."""
 
 _SCAN_BYTES = 64 * MIB
+_VARIANTS = tuple(f"{role}-" for role in ROLES)
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ def role_of(name: str) -> str | None:
         return name
     if name in AMBIGUOUS:
         return AMBIGUOUS[name]
-    if "." in name:
+    if "." in name or not name.startswith(_VARIANTS):
         return None  # llama-server.1, llama-cli.bak, libllama.so: no program
     return next((role for role in ROLES if name.startswith(role + "-")), None)
 
@@ -100,8 +101,7 @@ def _paths(
         except OSError:
             continue
         for name in names:
-            path = os.path.join(folder, name)
-            if role_of(name) is not None and _is_file(system, path):
+            if role_of(name) is not None and _is_file(system, path := os.path.join(folder, name)):
                 yield path, by
 
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pathlib import Path
-
-from llamaops.facts.accelerator import collect_accelerators
+from llamaops.checks import registry
 from llamaops.facts.asked import AskedFacts
-from llamaops.facts.binaries import collect_binaries
-from llamaops.facts.host import collect_host
-from llamaops.facts.model_look import collect_model
 from llamaops.operations.choose import choose_bin_dir, choose_model, embedded_engine
-from llamaops.operations.knowledge import add_build_names, executed, preferred
 from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
 from llamaops.operations.side_by_side import side_by_side
 from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
+from llamaops.system.paths import parent
 
+if TYPE_CHECKING:  # each task below imports its own: the first starts programs before the last is loaded
+    from llamaops.facts.accelerator import AcceleratorFacts
+    from llamaops.facts.binaries import BinariesFacts
+    from llamaops.facts.gguf_file import GgufFacts
+    from llamaops.facts.host import HostFacts
+    from llamaops.facts.model_identity import IdentityFacts
+
+AREAS = ("host", "accelerator", "binary", "model", "identity", "knowledge")
 NOT_COVERED = ("nothing was loaded: whether the model loads and generates is not shown by a preflight",)
 
 
@@ -29,7 +33,7 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
     bin_dir = choose_bin_dir(settings, machine)
     embedded = None if bin_dir is not None else embedded_engine(machine)
     if embedded is not None:
-        bin_dir = str(Path(embedded.path).parent)
+        bin_dir = parent(embedded.path)
         session.note(f"no llama.cpp on PATH: looking at the {embedded.origin}")
     # A model is only judged where one was named, or where everything is embedded anyway.
     choice = choose_model(settings, machine) if settings.model is not None or embedded else None
@@ -51,12 +55,13 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
         ),
     )
     tasks: dict[str, Callable[[], Any]] = {
-        "binaries": lambda: collect_binaries(machine, bin_dir=bin_dir),
-        "accelerators": lambda: collect_accelerators(machine),
-        "host": lambda: collect_host(machine, model_path=model_path),
+        "binaries": lambda: _binaries(machine, bin_dir),
+        "accelerators": lambda: _accelerators(machine),
+        "host": lambda: _host(machine, model_path),
     }
     if model_path is not None:
-        tasks["model"] = lambda: collect_model(machine, model_path)
+        tasks["model"] = lambda: _model(machine, model_path)
+    tasks["nothing"] = _load_the_rest
     with session.step("look", "look at host, accelerators, programs and model, side by side"):
         seen = side_by_side(tasks)
     if model_path is not None:
@@ -64,7 +69,40 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
     for name in ("host", "accelerators", "binaries", "model", "identity"):
         if name in seen:
             session.add(name, seen[name])
+    from llamaops.operations.knowledge import add_build_names, executed, preferred
+
     found = seen["binaries"].found
     loader = preferred(found.value if isinstance(found, Known) else ())
     add_build_names(session, machine, executed(loader))
-    session.judge("host", "accelerator", "binary", "model", "identity", "knowledge")
+    session.judge(*AREAS)
+
+
+def _binaries(machine: Machine, bin_dir: str | None) -> BinariesFacts:
+    from llamaops.facts.binaries import collect_binaries
+
+    return collect_binaries(machine, bin_dir=bin_dir)
+
+
+def _accelerators(machine: Machine) -> AcceleratorFacts:
+    from llamaops.facts.accelerator import collect_accelerators
+
+    return collect_accelerators(machine)
+
+
+def _host(machine: Machine, model_path: str | None) -> HostFacts:
+    from llamaops.facts.host import collect_host
+
+    return collect_host(machine, model_path=model_path)
+
+
+def _model(machine: Machine, model_path: str) -> tuple[GgufFacts, IdentityFacts]:
+    from llamaops.facts.model_look import collect_model
+
+    return collect_model(machine, model_path)
+
+
+def _load_the_rest() -> None:
+    """Load what judges and writes while the programs run."""
+    registry.load(AREAS)
+    for name in ("operations.knowledge", "render.markdown_text", "render.summary", "render.view"):
+        importlib.import_module(f"llamaops.{name}")
