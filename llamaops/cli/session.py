@@ -10,6 +10,7 @@ from llamaops.cli import options, output
 from llamaops.errors import Interrupted
 
 if TYPE_CHECKING:
+    from llamaops.operations.interrupts import Interrupts
     from llamaops.facts.settings import SettingsFacts
     from llamaops.operations.session import Finished, Session
     from llamaops.operations.settings import Settings
@@ -51,30 +52,35 @@ def perform(
     accepted = options.accepted(args)
     records = expanded(settings.records) if settings.records else records_folder(os.environ)
     redactor = output.redactor_for(args, key_files, private)
-    with interruptible(), Machine() as machine:
+    with interruptible() as interrupts, Machine() as machine:
         session = Session(
             args.command, args.words, machine, redactor, records, observer=output.observer_for(args)
         )
         session.accepted = accepted
         session.add("settings", settings_facts)
         try:
-            finished = _finish(session, operation, machine)
+            finished = _finish(session, operation, machine, interrupts)
         finally:
             session.close()
     return output.show_finished(finished, args)
 
 
 def _finish(
-    session: Session, operation: Callable[[Session, Machine], str | None], machine: Machine
+    session: Session,
+    operation: Callable[[Session, Machine], str | None],
+    machine: Machine,
+    interrupts: Interrupts,
 ) -> Finished:
     from llamaops.system import guard
 
     try:
         ended = operation(session, machine)
+        interrupts.shield()
     except Interrupted as stop:
         guard.stop_run()
         return session.finish(f"interrupted by {stop}", interrupted=True)
     except BaseException:
+        interrupts.shield()
         guard.stop_run()
         session.finish("llamaops itself broke; see its error message", interrupted=True)
         raise
