@@ -10,8 +10,8 @@ from llamaops.cli import options, output
 from llamaops.errors import Interrupted
 
 if TYPE_CHECKING:
-    from llamaops.operations.interrupts import Interrupts
     from llamaops.facts.settings import SettingsFacts
+    from llamaops.operations.interrupts import Interrupts
     from llamaops.operations.session import Finished, Session
     from llamaops.operations.settings import Settings
     from llamaops.system.machine import Machine
