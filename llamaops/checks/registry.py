@@ -42,7 +42,7 @@ class Check(msgspec.Struct, frozen=True):
 
     id: str
     title: str
-    boundary: BoundaryName
+    boundary: BoundaryName | None
     severity: Severity
     remedy: str
     function: CheckFunction
@@ -76,7 +76,7 @@ def check(
     id: str,  # noqa: A002 - the word of the record
     *,
     title: str,
-    boundary: BoundaryName,
+    boundary: BoundaryName | None,
     remedy: str,
     severity: Severity = "required",
 ) -> Callable[[F], F]:

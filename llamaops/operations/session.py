@@ -236,7 +236,11 @@ class Session:
     def _ordered(self) -> tuple[Finding, ...]:
         from llamaops.schema.boundary import LADDER
 
-        return tuple(sorted(self._findings.values(), key=lambda f: (LADDER.index(f.boundary), f.check)))
+        def place(finding: Finding) -> tuple[int, str]:
+            rung = len(LADDER) if finding.boundary is None else LADDER.index(finding.boundary)
+            return rung, finding.check
+
+        return tuple(sorted(self._findings.values(), key=place))
 
     def _tell(self, event: Event) -> None:
         if self._observer is not None:

@@ -31,7 +31,8 @@ def derive(findings: Iterable[Finding], elapsed_s: Mapping[str, float]) -> tuple
     """
     by_name: dict[BoundaryName, list[Finding]] = {name: [] for name in LADDER}
     for finding in findings:
-        by_name[finding.boundary].append(finding)
+        if finding.boundary is not None:
+            by_name[finding.boundary].append(finding)
     return tuple(_boundary(name, by_name[name], elapsed_s.get(name)) for name in LADDER)
 
 

@@ -73,7 +73,7 @@ def _finding(finding: Finding) -> Iterator[str]:
     severity = "" if finding.severity == "required" else ", advisory"
     yield f"### {STATE_WORDS[finding.status]}{severity}: {cell(finding.title)}{accepted}"
     yield ""
-    yield f"- check: `{finding.check}`, boundary {finding.boundary}"
+    yield f"- check: `{finding.check}`, boundary {finding.boundary or 'none'}"
     if finding.expected is not None:
         yield f"- expected: {cell(finding.expected)}"
     if finding.observed is not None:

@@ -19,8 +19,8 @@ class Finding(Shape, frozen=True, kw_only=True):
     """Stable id, `area.what-should-hold`."""
     title: str
     """What should hold, as a sentence."""
-    boundary: BoundaryName
-    """The rung of the ladder that this check belongs to."""
+    boundary: BoundaryName | None
+    """The rung of the ladder that this check belongs to; none for a judgement about no rung."""
     status: Status
     """Decided by `run_check` and nowhere later."""
     severity: Severity
