@@ -24,6 +24,9 @@ _LONGEST_RUN = 16384  # bytes of base64 that are looked at on each side of a joi
 _FROM = b"-_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO = b"+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NO_BASE64 = bytes(set(range(256)) - set(_FROM))
+_READABLE = bytes(range(0x20, 0x7F)) + b"\t\r\n"
+_LEAST_TEXT = 6
+_CHANCE = 16
 _RUNS = re.compile(rb"[A-Za-z0-9+/_\s\\\"'=-]+")
 _LINE_END = re.compile(rb"\n")
 _RUN = _FROM + b"=%\\\"'$"
@@ -151,19 +154,23 @@ class GivenValues:
         letters = data.translate(_STANDARD, _NO_BASE64)
         if len(letters) < self._least_base64:
             return []
-        hits = []
+        hits: list[tuple[Hit, Hit]] = []
         for phase in range(4):
             chunk = letters[phase:]
             chunk += b"A" * (-len(chunk) % 4)
             inner = binascii.a2b_base64(chunk)
-            for start, end, value in self._search(inner, depth + 1):
-                first = phase + start * 8 // 6
-                hits.append(Hit(first, min(phase + -(-end * 8 // 6), len(letters)), value))
+            for hit in self._search(inner, depth + 1):
+                wide = _as_text(inner, hit)
+                hits.append((_letters(hit, phase, len(letters)), _letters(wide, phase, len(letters))))
         if not hits:
             return []
         where = [index for index, byte in enumerate(data) if byte in _BASE64_BYTES]
-        back = [Hit(where[hit.start], where[hit.end - 1] + 1, hit.value) for hit in hits if hit.start < hit.end]
-        return [run for hit in back if (run := _within_one_run(data, hit))]
+        found = []
+        for hit, wide in hits:
+            tight = _within_one_run(data, Hit(where[hit.start], where[hit.end - 1] + 1, hit.value))
+            if tight is not None:
+                found.append(_with_text_around(data, tight, where[wide.start], where[wide.end - 1] + 1))
+        return found
 
     @staticmethod
     def _plain_back(data: bytes, hits: list[Hit], *, closely: bool) -> Iterator[Hit]:
@@ -236,6 +243,40 @@ def _rest(data: bytes, at: int, rest: bytes, value: str) -> Iterator[Hit]:
     found = data.find(rest, at, at + 512) if len(rest) >= 3 else -1
     if found >= 0:
         yield Hit(found, found + len(rest), value)
+
+
+def _letters(hit: Hit, phase: int, most: int) -> Hit:
+    """Return which letters of base64 hold some of the decoded bytes."""
+    return Hit(phase + hit.start * 8 // 6, min(phase + -(-hit.end * 8 // 6), most), hit.value)
+
+
+def _as_text(inner: bytes, hit: Hit) -> Hit:
+    """Return a hit with the text around it: what was encoded with a value tells about it."""
+    before = inner[max(0, hit.start - _LONGEST_RUN) : hit.start]
+    after = inner[hit.end : hit.end + _LONGEST_RUN]
+    left = len(before) - len(before.rstrip(_READABLE))
+    right = len(after) - len(after.lstrip(_READABLE))
+    # A few readable bytes may be chance: what stands beside an encoded text, decoded as if it belonged to it.
+    return Hit(
+        hit.start - (left if left >= _LEAST_TEXT else 0), hit.end + (right if right >= _LEAST_TEXT else 0), hit.value
+    )
+
+
+def _with_text_around(data: bytes, tight: Hit, wide_start: int, wide_end: int) -> Hit:
+    """Return a hit with as much of the text around it as is in the same run of base64.
+
+    A slash is a letter of base64 and ends a folder's name: before one, a little readable text is chance.
+    """
+    left, right = data[wide_start : tight.start], data[tight.end : max(tight.end, wide_end)]
+    before = len(left) - len(left.rstrip(_FROM))
+    after = len(right) - len(right.lstrip(_FROM))
+    slash = left.rfind(b"/", len(left) - before)
+    if slash >= 0 and before < _CHANCE:
+        before = len(left) - slash - 1
+    end = tight.end + after
+    padding = data[end : end + 2]
+    end += len(padding) - len(padding.lstrip(b"="))
+    return Hit(tight.start - before, end, tight.value)
 
 
 def _within_one_run(data: bytes, hit: Hit) -> Hit | None:

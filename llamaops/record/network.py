@@ -306,9 +306,11 @@ _HOST_MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
 )
 _LOG_LINES = (
-    r"(?m)^(?:<\d{1,3}>)?(?:\d )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
-    r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
+    r"(?<!\w)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
+    r"(?<!\w)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
 )
+_LOG_TIMES = (9, 13)  # how far into each of these the first colon of the time is
+_HEADER_INSIDE = r"(?i)(?<=[ \t])(?:host|x-forwarded-host|hostname):[ \t]{1,8}((?=[\w.-]*\d)[A-Za-z][\w.-]{1,127})(?=[:\s\"'\\]|$)"
 _HOST_LINE = r"(?im)^[ \t]*(?:static |transient |pretty )?host ?name[ \t]{0,30}:[ \t]{1,30}([A-Za-z0-9][\w.-]{0,127})"
 _HEADER = r"(?im)(?:^|[\"'])(?:host|x-forwarded-host|x-forwarded-server)[\"']?:[ \t]{0,8}[\"']?([A-Za-z0-9][\w.-]{0,127})(?=[:\"'\r\n]|$)"
 
@@ -323,8 +325,8 @@ def _at_marks(text: str, lower: str) -> Iterator[re.Match[str]]:
 def _in_log_lines(text: str, _lower: str) -> Iterator[re.Match[str]]:
     times = [match.start() for match in _re(r":(?=\d\d:\d\d)").finditer(text)]
     if times:
-        for pattern in _LOG_LINES:
-            yield from matches(_re(pattern), text, line_starts(text, times))
+        for pattern, before in zip(_LOG_LINES, _LOG_TIMES, strict=True):
+            yield from matches(_re(pattern), text, [at - before for at in times if at >= before])
 
 
 def _in_headers(text: str, lower: str) -> Iterator[re.Match[str]]:
@@ -334,6 +336,7 @@ def _in_headers(text: str, lower: str) -> Iterator[re.Match[str]]:
     names = [at for at in places(lower, "host", "x-forwarded-") if _ends_name(lower, at)]
     if names:
         yield from matches(_re(_HEADER), text, [max(0, at - before) for at in names for before in (0, 1)])
+        yield from matches(_re(_HEADER_INSIDE), text, names)
 
 
 def _ends_name(lower: str, at: int) -> bool:
@@ -405,7 +408,7 @@ def _is_host_end(text: str, end: int, suffix: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ users
 
-_LISTING = r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ +([A-Za-z_][\w.-]{0,63}) +([A-Za-z_][\w.-]{0,63}) +\d"
+_LISTING = r"(?<![\w-])[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ +([A-Za-z_][\w.-]{0,63}) +([A-Za-z_][\w.-]{0,63}) +\d"
 _OWNERS = (
     r"\b[ug]id=\d+\(([A-Za-z_][\w.-]{0,63})\)",
     r"\b(?:Accepted|Failed) (?:publickey|password|none|keyboard-interactive/pam) for (?:invalid user )?([A-Za-z_][\w.-]{0,63}) from",
@@ -420,8 +423,9 @@ _OWNER_MARKS: tuple[tuple[str, ...], ...] = (
 
 
 def _owners(text: str) -> Iterator[Span]:
-    if "rw" in text:
-        yield from _owners_of(_re(_LISTING).finditer(text))
+    starts = [at - 1 for at in places(text, "rw", "r-") if at > 0]
+    if starts:
+        yield from _owners_of(matches(_re(_LISTING), text, starts))
     for marks, pattern in zip(_OWNER_MARKS, _OWNERS, strict=True):
         starts = list(places(text, *marks))
         if starts:

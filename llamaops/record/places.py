@@ -146,9 +146,9 @@ def _after_name(text: str, start: int, end: int, name: str) -> re.Match[str] | N
     patterns = [_SIGN]
     if flag:
         patterns.insert(0, _FLAG)
-    elif "-" in name:
-        patterns.append(_LISTED)
     patterns.append(_NAMED_VALUE)
+    if "-" in name and not flag:
+        patterns.append(_LISTED)
     if start > 0 and text[start - 1] == "<":
         patterns.append(_ELEMENT)
     if name == "password" and _re(r"\b(?:login|user|machine)\s+\S+\s{1,8}\Z").search(text[max(0, start - 160) : start]):
