@@ -47,7 +47,7 @@ def arguments(folder: Path) -> Mapping[str, list[str]]:
 
 def run(script: str, *words: str) -> bool:
     """Run one script of this folder and say whether it ended well."""
-    argv = [sys.executable, str(HERE / f"{script}.py"), *words]
+    argv = [sys.executable, "-m", f"benchmarks.{script}", *words]
     return subprocess.run(argv, cwd=HERE.parent, check=False, timeout=LIMIT_S).returncode == 0
 
 

@@ -1,6 +1,6 @@
 """Write a GGUF file with a vocabulary of 262,144 tokens, 280,000 merges and 1,001 tensors without data.
 
-    python benchmarks/make_bigvocab.py OUT.gguf
+    python -m benchmarks.make_bigvocab OUT.gguf
 
 The tensor data is a hole: the file takes some 20 MB on disk whatever length it shows.
 """
