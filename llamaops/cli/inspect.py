@@ -31,6 +31,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     group.add_argument("--lora", metavar="FILE", action="append", default=[], help="adapter that has to fit")
     group.add_argument("--draft", metavar="FILE", action="append", default=[], help="draft that has to fit")
+    group.add_argument("--template", action="store_true", help="compile the chat template and render with it")
+    group.add_argument(
+        "--chat-template-file",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a template that is to be used in place of the model's own",
+    )
+    group.add_argument("--full", action="store_true", help="--template and --sha256")
     group.add_argument("--binary", metavar="FILE", help="program whose build has to know the model")
     options.add_settings(parser, ("bin_dir", "ctx_size"))
     parser.set_defaults(quiet=True)
@@ -67,6 +76,8 @@ def _request(args: argparse.Namespace, settings: Settings, machine: Machine) -> 
         path=choice.path if choice else args.model,
         companions={use: [os.path.expanduser(path) for path in paths] for use, paths in named.items()},  # type: ignore[misc]  # noqa: PTH111 - the keys are those of Use
         ctx_size=settings.ctx_size,
+        template=args.template or args.full,
+        template_files=tuple(os.path.expanduser(path) for path in args.chat_template_file),  # noqa: PTH111
         program=_program(args, settings, machine),
     )
 

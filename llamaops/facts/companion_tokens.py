@@ -65,9 +65,9 @@ def first_difference(one: OpenFile, ours: Array, two: OpenFile, theirs: Array) -
     if count <= FIRST_COMPARED:
         return None
     start, other_start = (
-        _offset(file, array, FIRST_COMPARED) for file, array in ((one, ours), (two, theirs))
+        offset_of(file, array, FIRST_COMPARED) for file, array in ((one, ours), (two, theirs))
     )
-    length = _offset(one, ours, count) - start
+    length = offset_of(one, ours, count) - start
     if length > LONGEST_BYTES:
         raise StopReadingError("beyond-our-limits", "the vocabulary is too long to be compared")
     for done in range(0, length, CHUNK_BYTES):
@@ -79,8 +79,11 @@ def first_difference(one: OpenFile, ours: Array, two: OpenFile, theirs: Array) -
     return None
 
 
-def _offset(file: OpenFile, array: Array, index: int) -> int:
-    """Return where a token begins; the one after the last: where the array ends."""
+def offset_of(file: OpenFile, array: Array, index: int) -> int:
+    """Return where a token begins; the one after the last: where the array ends.
+
+    Raises: OSError, StopReadingError.
+    """
     mark = min(index // MARK_EVERY, len(array.marks) - 1)
     walk = Walk(file, array.marks[mark])
     walk.skip_strings(index - mark * MARK_EVERY)

@@ -28,6 +28,10 @@ class InspectRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Projectors, adapters and drafts to hold against the model."""
     ctx_size: int | None = None
     """Context that is meant to be used."""
+    template: bool = False
+    """Whether to compile and render the chat templates."""
+    template_files: tuple[str, ...] = ()
+    """Further templates; the first is the one that would be used."""
     program: str | None = None
     """Program whose build has to know the model."""
 
@@ -48,6 +52,12 @@ def inspect_model(session: Session, machine: Machine, request: InspectRequest) -
         with session.step("companions", "look at the files that belong to the model"):
             session.add("companions", collect_companions(machine, probe, request.companions))
         areas.append("companions")
+    if request.template or request.template_files:
+        from llamaops.facts.templates import collect_templates
+
+        with session.step("templates", "compile the chat templates and render fixed conversations"):
+            session.add("templates", collect_templates(machine, probe, request.template_files))
+        areas.append("template")
     if request.program is not None:
         from llamaops.operations.knowledge import add_build_names
 

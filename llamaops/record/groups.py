@@ -14,8 +14,11 @@ from llamaops.facts.launch import LaunchFacts
 from llamaops.facts.lifecycle import LifecycleFacts
 from llamaops.facts.load_log import LoadFacts
 from llamaops.facts.model_identity import IdentityFacts
+from llamaops.facts.runbook_run import RunbookFacts
 from llamaops.facts.settings import SettingsFacts
 from llamaops.facts.sockets import SocketFacts
+from llamaops.facts.templates import TemplatesFacts
+from llamaops.probes.concurrency import ConcurrencyFacts
 from llamaops.probes.server import ServerFacts
 from llamaops.record.record import Document, Record
 from llamaops.schema.shape import Shape
@@ -42,6 +45,8 @@ class Facts(Shape, frozen=True, kw_only=True):
     """What the model file is for, what it is made of, and where it says that it comes from."""
     companions: CompanionFacts | None = None
     """Projector, adapters and draft of the model."""
+    templates: TemplatesFacts | None = None
+    """The chat templates, compiled and rendered."""
     build_names: BuildNamesFacts | None = None
     """What the names in the program's files say about the model."""
     launch: LaunchFacts | None = None
@@ -54,8 +59,12 @@ class Facts(Shape, frozen=True, kw_only=True):
     """Which addresses the server really listens on."""
     server: ServerFacts | None = None
     """What the server answered."""
+    concurrency: ConcurrencyFacts | None = None
+    """What several requests at once showed."""
     generation: GenerationFacts | None = None
     """What a bounded generation gave."""
+    runbook: RunbookFacts | None = None
+    """How a run of a runbook went, step by step."""
 
 
 StoredRecord = Record[Facts]

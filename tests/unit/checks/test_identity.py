@@ -169,7 +169,11 @@ def test_check(case: Case) -> None:
     system = FakeSystem(files={case.path: case.file.to_bytes()})
     model, identity = collect_model(system, case.path)
     (check,) = [one for one in all_checks(["identity"]) if one.id == case.check]
-    groups: dict[type, object] = {GgufFacts: model, IdentityFacts: identity, AskedFacts: AskedFacts(**case.asked)}
+    groups: dict[type, object] = {
+        GgufFacts: model,
+        IdentityFacts: identity,
+        AskedFacts: AskedFacts(**case.asked),
+    }
     finding = run_check(check, groups)
     assert (finding and finding.status) == case.status, finding
     if finding is not None:
