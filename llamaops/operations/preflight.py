@@ -54,21 +54,24 @@ def preflight(session: Session, machine: Machine, settings: Settings) -> None:
             expect_device=settings.expect_device,
         ),
     )
-    tasks: dict[str, Callable[[], Any]] = {
-        "binaries": lambda: _binaries(machine, bin_dir),
-        "accelerators": lambda: _accelerators(machine),
-        "host": lambda: _host(machine, model_path),
-    }
+    tasks: dict[str, Callable[[], Any]] = {"binaries": lambda: _binaries(machine, bin_dir)}
     if model_path is not None:
         tasks["model"] = lambda: _model(machine, model_path)
+    tasks["accelerators"] = lambda: _accelerators(machine)
+    tasks["host"] = lambda: _host(machine, model_path)
     tasks["nothing"] = _load_the_rest
+
+    def done(name: str, group: Any) -> None:  # noqa: ANN401 - each task has a type of its own
+        if name == "model":
+            session.add("model", group[0])
+            session.add("identity", group[1])
+        elif name != "nothing":
+            session.add(name, group)
+        if name == "accelerators":
+            session.search_evidence()
+
     with session.step("look", "look at host, accelerators, programs and model, side by side"):
-        seen = side_by_side(tasks)
-    if model_path is not None:
-        seen["model"], seen["identity"] = seen["model"]
-    for name in ("host", "accelerators", "binaries", "model", "identity"):
-        if name in seen:
-            session.add(name, seen[name])
+        seen = side_by_side(tasks, done=done)
     from llamaops.operations.knowledge import add_build_names, executed, preferred
 
     found = seen["binaries"].found

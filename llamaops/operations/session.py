@@ -140,6 +140,10 @@ class Session:
         self.groups[type(group)] = group
         self._journal.append("facts", group, name=name)
 
+    def search_evidence(self) -> None:
+        """Search what was kept so far for secrets, while others are at work: the end has less to do then."""
+        self.redactor.clean([msgspec.to_builtins(evidence) for evidence in self.machine.evidence])
+
     def group(self, kind: type[G]) -> G | None:
         """Return a collected fact group by its type."""
         found = self.groups.get(kind)
