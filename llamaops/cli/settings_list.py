@@ -23,7 +23,8 @@ def run(args: argparse.Namespace) -> int:
     import msgspec
 
     from llamaops.cli import output
-    from llamaops.operations.settings import KINDS, resolve
+    from llamaops.operations.setting_kinds import KINDS
+    from llamaops.operations.settings import resolve
     from llamaops.render.summary import Line
 
     _settings, facts = resolve({}, os.environ, names=tuple(KINDS))

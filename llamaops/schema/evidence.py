@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Literal
 
 from llamaops.schema.shape import Shape
@@ -46,6 +45,8 @@ def evidence_of(
 
     Units: `total_bytes` in bytes; give it and `sha256` when `data` is only a part of the original.
     """
+    import hashlib  # loads OpenSSL, which most commands do without
+
     digest = sha256 or hashlib.sha256(data).hexdigest()
     # The label takes part: equal output of two commands is two pieces of evidence.
     identity = hashlib.sha256(f"{kind}\0{label}\0{digest}".encode()).hexdigest()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from llamaops.errors import InputFileError, UsageError
-from llamaops.operations.settings import KINDS, Settings, read_file, resolve
+from llamaops.operations.setting_kinds import KINDS
+from llamaops.operations.settings import Settings, read_file, resolve
 
 
 @pytest.fixture(autouse=True)
