@@ -17,7 +17,7 @@ from llamaops.errors import ExitStatus, Interrupted, LlamaopsError
 if TYPE_CHECKING:
     from llamaops.operations.session import Event, Finished, Observer
     from llamaops.record.redact import Redactor
-    from llamaops.render.summary import Line
+    from llamaops.render.line import Line
 
 FORMATS = ("text", "json", "markdown")
 

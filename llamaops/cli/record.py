@@ -46,7 +46,7 @@ def _list(args: argparse.Namespace) -> int:
     from llamaops.cli import output
     from llamaops.record.store import headlines
     from llamaops.render.inert import one_line
-    from llamaops.render.summary import STYLES, Line
+    from llamaops.render.line import STYLES, Line
 
     records = _folder(args)
     found = list(headlines(records))
@@ -95,7 +95,7 @@ def _validate(args: argparse.Namespace) -> int:
     from llamaops.cli import output
     from llamaops.errors import ExitStatus, InputFileError
     from llamaops.record.store import find, read
-    from llamaops.render.summary import Line
+    from llamaops.render.line import Line
 
     results = []
     for name in args.record:

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     from llamaops.cli import output
     from llamaops.operations.setting_kinds import KINDS
     from llamaops.operations.settings import resolve
-    from llamaops.render.summary import Line
+    from llamaops.render.line import Line
 
     _settings, facts = resolve({}, os.environ, names=tuple(KINDS))
     if args.format == "json":

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from llamaops.record.redact import Redacted
 from llamaops.render.highlights import highlights
 from llamaops.render.inert import one_line
-from llamaops.render.view import STATE_WORDS, View, view
+from llamaops.render.line import STYLES, Line
+from llamaops.render.view import STATE_WORDS, View, open_findings, view
 from llamaops.schema.finding import Finding
-
-STYLES = {
-    "reached": "green",
-    "passed": "green",
-    "failed": "bold red",
-    "error": "bold red",
-    "unknown": "yellow",
-    "incomplete": "yellow",
-    "stopped": "yellow",
-    "not_tested": "dim",
-    "not_run": "dim",
-}
-
-
-class Line(msgspec.Struct, frozen=True):
-    """One line of a summary."""
-
-    text: str
-    style: str = ""
 
 
 def render_summary(redacted: Redacted, *, folder: str | None = None) -> list[Line]:
@@ -50,9 +30,13 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
         yield Line(
             f"  {word:<11} {boundary.name:<17} {one_line(boundary.claim, 200)}", STYLES[boundary.state]
         )
-    for finding in record.findings:
-        if finding.status != "passed":
-            yield from _finding(finding)
+    alone, shared = open_findings(record)
+    for finding in alone:
+        yield from _finding(finding)
+    for summary, group in shared.items():
+        yield Line(
+            f"unknown: {len(group)} checks could not be judged: {one_line(summary, 200)}", STYLES["unknown"]
+        )
     passed = sum(f.status == "passed" for f in record.findings)
     gaps = len(record.gaps) + sum(b.state == "not_tested" for b in record.boundaries)
     yield Line(f"{gaps} things this record does not show (see `record show`)", "dim")
