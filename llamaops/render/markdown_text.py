@@ -7,7 +7,7 @@ from typing import Any
 
 from llamaops.record.redact import Redacted
 from llamaops.render.inert import cell, fence, one_line
-from llamaops.render.view import STATE_WORDS, View, fact_rows, view
+from llamaops.render.view import STATE_WORDS, View, fact_rows, open_findings, view
 from llamaops.schema.finding import Finding
 
 MAX_ROWS_A_GROUP = 60
@@ -53,10 +53,15 @@ def _boundaries(record: View) -> Iterator[str]:
 def _findings(record: View) -> Iterator[str]:
     yield "## Findings"
     yield ""
-    open_findings = [f for f in record.findings if f.status != "passed"]
-    for finding in open_findings:
+    alone, shared = open_findings(record)
+    for finding in alone:
         yield from _finding(finding)
-    if not open_findings:
+    for summary, group in shared.items():
+        yield f"### unknown: {len(group)} checks could not be judged: {cell(summary)}"
+        yield ""
+        yield ", ".join(f"`{finding.check}`" for finding in group)
+        yield ""
+    if not alone and not shared:
         yield "Nothing failed and nothing that was judged is unknown."
         yield ""
     passed = [f for f in record.findings if f.status == "passed"]

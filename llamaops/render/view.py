@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from llamaops.record.record import Record
 from llamaops.record.redact import Redacted
+from llamaops.schema.finding import Finding
 
 View = Record[dict[str, Any]]
 
@@ -29,6 +31,24 @@ STATE_WORDS = {
 def view(redacted: Redacted) -> View:
     """Return the record behind a redaction, its frame typed and its facts as plain data."""
     return msgspec.convert(redacted.record, View)
+
+
+def open_findings(record: View) -> tuple[list[Finding], dict[str, list[Finding]]]:
+    """Return the findings that did not pass, and those that could not be judged for a shared reason.
+
+    A file that is not there leaves a dozen checks unknown, all for what one failed check already says:
+    those are returned apart, by their common summary, so that they do not bury the failure.
+    """
+    bad = [f for f in record.findings if f.status != "passed"]
+    summaries = Counter(f.summary for f in bad)
+    shared: dict[str, list[Finding]] = {}
+    alone = []
+    for finding in bad:
+        if finding.status in {"unknown", "not_run"} and summaries[finding.summary] > 1:
+            shared.setdefault(finding.summary, []).append(finding)
+        else:
+            alone.append(finding)
+    return sorted(alone, key=lambda f: (f.status != "failed", f.severity != "required")), shared
 
 
 def fact_rows(group: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
