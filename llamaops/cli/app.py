@@ -12,7 +12,18 @@ from typing import Any, NoReturn
 from llamaops import __version__
 
 # Each is a module of this package. Order is the order of --help.
-COMMANDS = ("preflight", "inspect", "smoke", "serve", "verify", "record", "fetch", "redact", "settings")
+COMMANDS = (
+    "preflight",
+    "inspect",
+    "smoke",
+    "serve",
+    "verify",
+    "record",
+    "fetch",
+    "redact",
+    "settings",
+    "runbook",
+)
 ALIASES = {"settings": "settings_list"}
 
 EPILOG = """exit status:
