@@ -23,6 +23,23 @@ HEAVY = {
     "pydantic",
     "urllib.request",
 }
+# What starts programs, and what paths, data classes and error reports drag in.
+COSTLY = {
+    "subprocess",
+    "selectors",
+    "threading",
+    "tempfile",
+    "shutil",
+    "pathlib",
+    "urllib.parse",
+    "dataclasses",
+    "secrets",
+    "random",
+    "pkgutil",
+    "traceback",
+    "platformdirs",
+    "llamaops.system.process",
+}
 LIGHTEST = HEAVY | {"msgspec", "argparse", "platformdirs", "hashlib", "llamaops.record", "llamaops.facts"}
 
 
@@ -34,7 +51,7 @@ def loaded(tmp_path: Path, *arguments: str) -> set[str]:
         "except SystemExit: pass\n"
         "json.dump(sorted(sys.modules), sys.stderr)\n"
     )
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LLAMAOPS_RECORDS": str(tmp_path / "records")}
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -54,7 +71,7 @@ def test_version_loads_almost_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["smoke", "--help"], ["record", "list", "--help"]])
 def test_help_loads_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
     modules = loaded(tmp_path, *arguments)
-    assert not modules & HEAVY
+    assert not modules & (HEAVY | COSTLY | {"msgspec", "hashlib", "datetime"})
     assert not {name for name in modules if name.startswith(("llamaops.probes", "llamaops.checks"))}
 
 
@@ -63,7 +80,7 @@ def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
     model.write_bytes(FakeGguf().to_bytes())
     modules = loaded(tmp_path, "inspect", str(model))
     assert "llamaops.facts.gguf_file" in modules
-    assert not modules & (HEAVY - {"asyncio"})
+    assert not modules & ((HEAVY | COSTLY) - {"asyncio"})
     forbidden = (
         "llamaops.probes",
         "llamaops.facts.host",
@@ -73,7 +90,8 @@ def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
     assert not {name for name in modules if name.startswith(forbidden)}
 
 
-def test_record_list_does_not_load_the_fact_groups(tmp_path: Path) -> None:
+def test_record_list_loads_what_lists_and_no_more(tmp_path: Path) -> None:
     modules = loaded(tmp_path, "record", "list")
-    assert not {name for name in modules if name.startswith(("llamaops.probes", "llamaops.facts.host"))}
-    assert not modules & HEAVY
+    forbidden = ("llamaops.probes", "llamaops.facts", "llamaops.checks", "llamaops.record.redact")
+    assert not {name for name in modules if name.startswith(forbidden)}
+    assert not modules & (HEAVY | COSTLY | {"hashlib"})

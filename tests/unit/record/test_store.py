@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -64,6 +65,16 @@ def test_a_record_is_for_its_owner_only(tmp_path: Path) -> None:
     folder = stored(tmp_path / "records")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere platformdirs itself is asked")
+@pytest.mark.parametrize("state", ["", "/somewhere/state"])
+def test_records_lie_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    import platformdirs
+
+    monkeypatch.setenv("XDG_STATE_HOME", state)
+    expected = platformdirs.user_state_path("llamaops") / "records"
+    assert store.records_folder({"XDG_STATE_HOME": state}) == str(expected)
 
 
 def test_what_is_written_reads_back_validated(tmp_path: Path) -> None:
