@@ -73,7 +73,9 @@ def _open(path: str) -> BinaryIO:
     try:
         return open(path, "rb")  # noqa: SIM115, PTH123 - closed by `run`
     except OSError as error:
-        raise InputFileError(f"cannot read {path}: {error.strerror}", hint="name a text file, or -") from error
+        raise InputFileError(
+            f"cannot read {path}: {error.strerror}", hint="name a text file, or -"
+        ) from error
 
 
 def _whole(source: BinaryIO, name: str, redactor: Redactor) -> Iterator[bytes]:

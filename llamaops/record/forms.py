@@ -20,8 +20,11 @@ _LONGEST_ENCODED = 1024  # longer values are only encoded once, which is enough 
 TERMINAL_WIDTHS = (80, 100, 120, 132, 160)
 
 _LLAMA_STAMP = rb"\.\d{2}\.\d{3}\.\d{3}[ ][A-Z][ ]"
-_LINE_START = rb"""(?:
-    \d{1,4}""" + _LLAMA_STAMP + rb"""
+_LINE_START = (
+    rb"""(?:
+    \d{1,4}"""
+    + _LLAMA_STAMP
+    + rb"""
   | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ \t]?
     (?:\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL)\]?[: ]{1,8})?
   | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]
@@ -30,10 +33,9 @@ _LINE_START = rb"""(?:
   | [A-Za-z][\w.-]{0,40}[ ]{1,20}\|[ ]
   | \{"type":[ ]?"log",[ ]?"time":[ ]?\d{1,16},[ ]?"level":[ ]?"\w{1,8}",[ ]?"msg":[ ]?"
 )"""
-_COMPONENT = rb"(?:(?:[a-z]{2,6}[ ]{1,12})?[A-Za-z_~][\w~]{0,40}(?:\(\))?:[ ])?"
-_ESCAPES = (
-    rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])"
 )
+_COMPONENT = rb"(?:(?:[a-z]{2,6}[ ]{1,12})?[A-Za-z_~][\w~]{0,40}(?:\(\))?:[ ])?"
+_ESCAPES = rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])"
 
 
 def _nothing(_match: Match[bytes]) -> bytes:
@@ -51,7 +53,9 @@ def _escape(match: Match[bytes]) -> bytes:
         return b""
     if last[:1] in b"uU":
         digits = [part.lstrip(b"\\")[1:] for part in re.findall(rb"\\+[uU][0-9A-Fa-f]+", text)]
-        units = b"".join(binascii.unhexlify(b"0000" + d if len(d) == 4 else d)[2 if len(d) == 4 else 0 :] for d in digits)
+        units = b"".join(
+            binascii.unhexlify(b"0000" + d if len(d) == 4 else d)[2 if len(d) == 4 else 0 :] for d in digits
+        )
         if len(digits[0]) == 8:
             return b"".join(_scalar(int(d, 16)) for d in digits)
         return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")

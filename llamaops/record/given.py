@@ -258,7 +258,9 @@ def _as_text(inner: bytes, hit: Hit) -> Hit:
     right = len(after) - len(after.lstrip(_READABLE))
     # A few readable bytes may be chance: what stands beside an encoded text, decoded as if it belonged to it.
     return Hit(
-        hit.start - (left if left >= _LEAST_TEXT else 0), hit.end + (right if right >= _LEAST_TEXT else 0), hit.value
+        hit.start - (left if left >= _LEAST_TEXT else 0),
+        hit.end + (right if right >= _LEAST_TEXT else 0),
+        hit.value,
     )
 
 
@@ -287,10 +289,10 @@ def _within_one_run(data: bytes, hit: Hit) -> Hit | None:
     """
     piece = data[hit.start : hit.end]
     between = piece.translate(None, _FROM)
-    if not between or not between.strip(b" \t\r\n\\\"'="):
-        return hit
     if len(hit.value) < _JOINED_LINES_FROM:
-        return None
+        return None if between.strip(b"\\\"'") else hit
+    if not between.strip(b" \t\r\n\\\"'="):
+        return hit
     longest = max(_RUNS.finditer(piece), key=lambda run: run.end() - run.start())
     return Hit(hit.start + longest.start(), hit.start + longest.end(), hit.value)
 

@@ -68,9 +68,7 @@ _WEAK_ENDS = frozenset(
 )
 # Those of them that need a value as long as a digest, because short ones are ordinary.
 _NEVER = frozenset("state code seed hash digest nonce key_id".split())
-_HOSTS = frozenset(
-    """hostname nodename computername fqdn servername nodeid domainname""".split()
-)
+_HOSTS = frozenset("""hostname nodename computername fqdn servername nodeid domainname""".split())
 _USERS = frozenset("USER LOGNAME USERNAME SUDO_USER USERPROFILE_USER GIT_AUTHOR_NAME".split())
 _DEVICES = frozenset(
     """uuid gpuuuid deviceuuid serial serialnumber serialno sn machineid bootid productserial boardserial

@@ -60,7 +60,9 @@ def _login_end(text: str, start: int, *, encoded: bool) -> int | None:
     if sign >= 0:
         return start + sign
     # A password with a raw slash, hash or question mark, which no URL may have and people write.
-    match = _re(r"[^\s/?#\"'<>\\:@]{0,64}:(?!\d{1,5}[/?#])[^\s\"'<>\\`@]{1,128}(?=@[\w.-]+(?:[:/?#\s]|$))").match(text, start)
+    match = _re(
+        r"[^\s/?#\"'<>\\:@]{0,64}:(?!\d{1,5}[/?#])[^\s\"'<>\\`@]{1,128}(?=@[\w.-]+(?:[:/?#\s]|$))"
+    ).match(text, start)
     return match.end() if match else None
 
 
@@ -78,7 +80,12 @@ def _login(text: str, scheme: str, start: int, end: int) -> Iterator[Span]:
     elif scheme.startswith("http") and looks_secret(user):
         yield Span(start, end, SECRET, "url-password", login)
         return
-    if user and user.lower() not in _NO_LOGINS and user.lower() not in ORDINARY_USERS and not is_no_value(user):
+    if (
+        user
+        and user.lower() not in _NO_LOGINS
+        and user.lower() not in ORDINARY_USERS
+        and not is_no_value(user)
+    ):
         yield Span(start, start + len(user), USER, "url-user", user)
 
 
@@ -89,7 +96,14 @@ _NO_TOP_LEVEL = frozenset(
     cpp c h hpp cu js ts png jpg svg html css log conf cfg bin exe dll zip gz tar whl lock sh internal_call
     weight bias safetensors jinja""".split()
 )
-_KEPT_MAIL = ("git@github.com", "git@gitlab.com", "git@hf.co", "git@bitbucket.org", "git@huggingface.co", "git@ssh.github.com")
+_KEPT_MAIL = (
+    "git@github.com",
+    "git@gitlab.com",
+    "git@hf.co",
+    "git@bitbucket.org",
+    "git@huggingface.co",
+    "git@ssh.github.com",
+)
 _MAIL_END = r"(?:@|%40|\\u0040|\\x40)(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 
@@ -103,9 +117,15 @@ def _mail(text: str) -> Iterator[Span]:
         address = text[start : match.end()]
         if not local or match[1].lower() in _NO_TOP_LEVEL:
             continue
-        if address.lower() in _KEPT_MAIL or text[max(0, start - 2) : start] == "//":
+        if address.lower() in _KEPT_MAIL or _in_authority(text, start):
             continue
         yield Span(start, match.end(), EMAIL, "e-mail", address)
+
+
+def _in_authority(text: str, at: int) -> bool:
+    """Say whether a place is inside of the login of a URL, where the at sign means something else."""
+    scheme = text.rfind("//", max(0, at - 256), at)
+    return scheme >= 0 and _re(r"[^\s/\"'<>]*").fullmatch(text, scheme + 2, at) is not None
 
 
 def _without_escape(before: str, local: str) -> str:
@@ -141,7 +161,13 @@ def _at_hosts(text: str) -> Iterator[Span]:
             if user.lower() not in ORDINARY_USERS:
                 yield Span(match.start(1), match.end(1), USER, "user-at-host", user)
             if is_private_host(host):
-                yield Span(match.start(2), match.start(2) + len(host.rstrip(".")), HOST, "user-at-host", host.rstrip("."))
+                yield Span(
+                    match.start(2),
+                    match.start(2) + len(host.rstrip(".")),
+                    HOST,
+                    "user-at-host",
+                    host.rstrip("."),
+                )
 
 
 def _name_start(text: str, sign: int) -> int:
@@ -154,7 +180,9 @@ def _name_start(text: str, sign: int) -> int:
 
 # ------------------------------------------------------------------------------------------------ homes
 
-_NO_HOMES = frozenset(("linuxbrew", "shared", "public", "default", "all", "user", "username", "you", "user_name", "me"))
+_NO_HOMES = frozenset(
+    ("linuxbrew", "shared", "public", "default", "all", "user", "username", "you", "user_name", "me")
+)
 _HOME = (
     r"(?:/|%2[Ff]|\\/)(?:home|Users|export/home|var/home)(?:/|%2[Ff]|\\/)"
     r"|[A-Za-z](?::|%3[Aa])(?:\\+|/|%5[Cc])(?:Users|Documents and Settings)(?:\\+|/|%5[Cc])"
@@ -171,7 +199,11 @@ def _homes(text: str) -> Iterator[Span]:
             continue
         user = name[0].rstrip(".")
         before = text[max(0, match.start() - 1) : match.start()]
-        if not user or user.lower() in _NO_HOMES or (before.isalnum() and text[match.start()] in "/%" and _inside(text, match.start())):
+        if (
+            not user
+            or user.lower() in _NO_HOMES
+            or (before.isalnum() and text[match.start()] in "/%" and _inside(text, match.start()))
+        ):
             continue
         yield Span(match.end(), match.end() + len(user), USER, "home-folder", user)
 
@@ -196,13 +228,17 @@ _PRODUCT = r"(?:^|[\s(\"'])[A-Za-z][\w.+-]*/\Z"
 
 def _ipv4(text: str) -> Iterator[Span]:
     dots = (match.start() for match in _re(r"\.(?=\d{1,3}\.\d{1,3}\.\d)").finditer(text))
-    for match in matches(_re(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"), text, (_number_start(text, dot) for dot in dots)):
+    for match in matches(
+        _re(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"), text, (_number_start(text, dot) for dot in dots)
+    ):
         start, end = match.span()
         if not _stands_alone(text, start, end) or not _is_host_address(match[0]):
             continue
         if _re(r" [A-Z] ").match(text, end):
             continue  # llama.cpp's clock: minutes, seconds, thousandths, millionths
         before = text[max(0, start - 24) : start]
+        if _re(r"-[A-Za-z]").match(text, end) and not _is_private(match[0]):
+            continue  # the release of a kernel
         if _re(_VERSIONS).search(before) or (_re(_PRODUCT).search(before) and not _is_private(match[0])):
             continue
         yield Span(start, end, ADDRESS, "ip-address", match[0])
@@ -235,9 +271,14 @@ def _is_host_address(address: str) -> bool:
     if len(parts) != 4 or not all(part.isdecimal() for part in parts):
         return False
     numbers = [int(part) for part in parts]
-    if any(number > 255 or (part[0] == "0" and len(part) > 1) for number, part in zip(numbers, parts, strict=True)):
+    if any(
+        number > 255 or (part[0] == "0" and len(part) > 1)
+        for number, part in zip(numbers, parts, strict=True)
+    ):
         return False
-    return not (numbers[0] in (0, 127, 255) or address in ("169.254.169.254", "1.2.3.4") or numbers[1:] == [0, 0, 0])
+    return not (
+        numbers[0] in (0, 127, 255) or address in ("169.254.169.254", "1.2.3.4") or numbers[1:] == [0, 0, 0]
+    )
 
 
 def _is_private(address: str) -> bool:
@@ -251,14 +292,26 @@ def _ipv6(text: str) -> Iterator[Span]:
         start, end = match.span()
         address = match[0].split("%")[0].rstrip(":.") if not match[0].endswith("::") else match[0]
         mapped = address.rpartition(":")[2] if "." in address else ""
-        if not boundary_before(text, start) or text[start - 1 : start] == ":" or text[end : end + 1].isalnum():
+        if (
+            not boundary_before(text, start)
+            or text[start - 1 : start] == ":"
+            or text[end : end + 1].isalnum()
+        ):
             continue
         if mapped and not _is_host_address(mapped):
             continue
         groups = address.split(":")
-        if any(len(group) > 4 for group in groups if "." not in group) or not ("::" in address or len(groups) == 8):
+        if any(len(group) > 4 for group in groups if "." not in group) or not (
+            "::" in address or len(groups) == 8
+        ):
             continue
-        yield Span(start, start + len(match[0].rstrip(".")) if "%" in match[0] else start + len(address), ADDRESS, "ip-address", address)
+        yield Span(
+            start,
+            start + len(match[0].rstrip(".")) if "%" in match[0] else start + len(address),
+            ADDRESS,
+            "ip-address",
+            address,
+        )
 
 
 def _in_lines(pattern: re.Pattern[str], text: str, may: Callable[[str], bool]) -> Iterator[re.Match[str]]:
@@ -273,7 +326,9 @@ def _in_lines(pattern: re.Pattern[str], text: str, may: Callable[[str], bool]) -
 def _mac(text: str) -> Iterator[Span]:
     if text.count(":") < 5 and text.count("-") < 5:
         return
-    for match in _re(r"[0-9A-Fa-f]{2}(?:(?::[0-9A-Fa-f]{2}){5}|(?:-[0-9A-Fa-f]{2}){5})(?:[:-][0-9A-Fa-f]{2}){0,16}").finditer(text):
+    for match in _re(
+        r"[0-9A-Fa-f]{2}(?:(?::[0-9A-Fa-f]{2}){5}|(?:-[0-9A-Fa-f]{2}){5})(?:[:-][0-9A-Fa-f]{2}){0,16}"
+    ).finditer(text):
         start, end = match.span()
         size = len(match[0])
         if size not in (17, 23, 59) or text[end : end + 1].isalnum() or not boundary_before(text, start):
@@ -287,14 +342,35 @@ def _mac(text: str) -> Iterator[Span]:
 
 # ------------------------------------------------------------------------------------------------ hosts
 
-_SUFFIXES = (".internal", ".local", ".lan", ".corp", ".intranet", ".home.arpa", ".localdomain", ".private", ".fritz.box", ".ts.net", ".home", ".priv", ".domain", ".cluster")
+_SUFFIXES = (
+    ".internal",
+    ".local",
+    ".lan",
+    ".corp",
+    ".intranet",
+    ".home.arpa",
+    ".localdomain",
+    ".private",
+    ".fritz.box",
+    ".ts.net",
+    ".home",
+    ".priv",
+    ".domain",
+    ".cluster",
+)
 _HOST_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-."
 # What a pattern begins with, in lower case, and the pattern.
 _HOST_MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("linux ",), r"\bLinux ((?!version\b)[A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d{1,3}\.\d"),
-    (("darwin ", "freebsd ", "openbsd ", "netbsd "), r"\b(?:Darwin|FreeBSD|OpenBSD|NetBSD) ([A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d"),
+    (
+        ("darwin ", "freebsd ", "openbsd ", "netbsd "),
+        r"\b(?:Darwin|FreeBSD|OpenBSD|NetBSD) ([A-Za-z0-9][\w.-]{0,127}) \d{1,2}\.\d",
+    ),
     (("$ hostname",), r"(?m)^\$ hostname(?: -[a-z])?\n([A-Za-z0-9][\w.-]{0,127})$"),
-    (("--rpc", "llama_arg_rpc"), r"(?:--rpc|LLAMA_ARG_RPC)(?:[ \t]{1,8}|=|[\"'],?[ \t]{0,4}[\"']?|: ?[\"']?)([\w.:,-]{1,512})"),
+    (
+        ("--rpc", "llama_arg_rpc"),
+        r"(?:--rpc|LLAMA_ARG_RPC)(?:[ \t]{1,8}|=|[\"'],?[ \t]{0,4}[\"']?|: ?[\"']?)([\w.:,-]{1,512})",
+    ),
     (
         ("--host", "--bind", "--listen"),
         r"(?<![\w-])--(?:host|hostname|bind|listen)(?:[ \t]{1,8}|=|[\"'],[ \t]{0,4}[\"'])([A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})",
@@ -306,12 +382,14 @@ _HOST_MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
 )
 _LOG_LINES = (
-    r"(?<!\w)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
-    r"(?<!\w)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127}) [\w./@()-]{1,64}(?:\[\d+\])?:",
+    r"(?<!\w)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [A-Za-z_][\w./@()-]{0,63}(?:\[\d+\])?:",
+    r"(?<!\w)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127}) [A-Za-z_][\w./@()-]{0,63}(?:\[\d+\])?:",
 )
 _LOG_TIMES = (9, 13)  # how far into each of these the first colon of the time is
 _HEADER_INSIDE = r"(?i)(?<=[ \t])(?:host|x-forwarded-host|hostname):[ \t]{1,8}((?=[\w.-]*\d)[A-Za-z][\w.-]{1,127})(?=[:\s\"'\\]|$)"
-_HOST_LINE = r"(?im)^[ \t]*(?:static |transient |pretty )?host ?name[ \t]{0,30}:[ \t]{1,30}([A-Za-z0-9][\w.-]{0,127})"
+_HOST_LINE = (
+    r"(?im)^[ \t]*(?:static |transient |pretty )?host ?name[ \t]{0,30}:[ \t]{1,30}([A-Za-z0-9][\w.-]{0,127})"
+)
 _HEADER = r"(?im)(?:^|[\"'])(?:host|x-forwarded-host|x-forwarded-server)[\"']?:[ \t]{0,8}[\"']?([A-Za-z0-9][\w.-]{0,127})(?=[:\"'\r\n]|$)"
 
 
@@ -353,7 +431,12 @@ def _hosts(text: str) -> Iterator[Span]:
             left = text[max(0, at - 128) : at]
             name = left[len(left.rstrip(_HOST_LETTERS)) :]
             name = _after_escape(left, name).lstrip(".-")
-            if name and _is_host_end(text, end, suffix) and _is_host_start(text, at - len(name)) and is_private_host(name + suffix):
+            if (
+                name
+                and _is_host_end(text, end, suffix)
+                and _is_host_start(text, at - len(name))
+                and is_private_host(name + suffix)
+            ):
                 yield Span(at - len(name), end, HOST, "host-name", text[at - len(name) : end])
             at = lower.find(suffix, end)
     for find in (_at_marks, _in_log_lines, _in_headers):
@@ -366,9 +449,17 @@ def _listed_hosts(match: re.Match[str]) -> Iterator[Span]:
     at = match.start(1)
     for item in match[1].split(","):
         host = item.split(":")[0].rstrip(".")
-        if is_private_host(host) and not host.replace(".", "").isdigit() and not _is_well_known(host):
+        if _names_a_machine(item, match[0]) and not _is_well_known(host):
             yield Span(at, at + len(host), HOST, "host-place", host)
         at += len(item) + 1
+
+
+def _names_a_machine(item: str, around: str) -> bool:
+    """Say whether a word is the name of a machine; after a flag, where help has words of prose, it needs a sign."""
+    host = item.split(":")[0].rstrip(".")
+    if not is_private_host(host) or host.replace(".", "").isdigit():
+        return False
+    return not around.startswith("-") or ":" in item or any(c.isdigit() or c in "-." for c in host)
 
 
 def _url_hosts(text: str) -> Iterator[Span]:
@@ -381,7 +472,17 @@ def _url_hosts(text: str) -> Iterator[Span]:
 
 def _is_well_known(host: str) -> bool:
     """Say whether a name is of the public network: such a name is no secret of the operator's network."""
-    return "." in host and host.rsplit(".", 1)[1].lower() in ("co", "com", "org", "net", "io", "dev", "ai", "gov", "edu")
+    return "." in host and host.rsplit(".", 1)[1].lower() in (
+        "co",
+        "com",
+        "org",
+        "net",
+        "io",
+        "dev",
+        "ai",
+        "gov",
+        "edu",
+    )
 
 
 def _after_escape(left: str, name: str) -> str:

@@ -35,7 +35,7 @@ _NO_VALUES = frozenset(
     should can could will would bearer basic digest argument option flag variable header environment
     authentication authorization authenticated unauthorized default disabled enabled provided expected
     given api_key apikey api-key changed rotated loaded present absent failed error incorrect wrong
-    expired denied fname n tokens keys passwords secrets mismatch""".split()
+    expired denied fname n tokens keys passwords secrets mismatch number text word words string bytes object anything something nothing""".split()
 )
 _MASKED = r"""(?xi) [*\u2022\u25cf.\#?_~=-]{2,} | x{3,} | \u2022{3,}.* | .*\*{3,}.* | <[^<>]*> | \[[^\[\]]*\] | \(.*\) | \{\{?.*
     | \\*\$\{[A-Za-z_]\w*(?:[:?-][^}]*)?\} | \\*\$\$?[A-Z_][A-Z0-9_]* | \$\(.*\)? | %[A-Za-z_]+% | %%?[sdv]
@@ -90,9 +90,7 @@ def _name_at(text: str, at: int, size: int) -> tuple[int, int]:
 _SIGN = r"(?:\\*[\"'`]|%22|%27)?\]?[ \t]{0,40}(?:=>|:=|==?|:(?!:)|%3[DdAa])[ \t]{0,40}"
 _FLAG = r"(?:[ \t]{1,8}|=|\\*[\"'],[ \t]{0,8}(?=\\*[\"'])|\\*[\"'][ \t]{1,8}|\\n[ \t]{0,8}(?=[^-\s]))"
 _LISTED = r"\\*[\"'],[ \t]{0,8}(?=\\*[\"'])"
-_NAMED_VALUE = (
-    r"\\*[\"']?(?:,|\s|\\n){1,40}\\*[\"']?(?:value|Value|VALUE)\\*[\"']?[ \t]{0,8}[:=][ \t]{0,8}"
-)
+_NAMED_VALUE = r"\\*[\"']?(?:,|\s|\\n){1,40}\\*[\"']?(?:value|Value|VALUE)\\*[\"']?[ \t]{0,8}[:=][ \t]{0,8}"
 _ELEMENT = r">(?=[^<>\s]{1,512}</)"
 
 
@@ -115,15 +113,15 @@ class _LongValues:
         return self._seen.get(at // _LONGEST_VALUE, 0) >= _MOST_LONG_VALUES
 
 
-def _values(
-    text: str, start: int, end: int, means: str, long_values: _LongValues
-) -> Iterator[Span]:
+def _values(text: str, start: int, end: int, means: str, long_values: _LongValues) -> Iterator[Span]:
     """Yield the value or values that stand after a name."""
     name = text[start:end]
     match = _after_name(text, start, end, name)
     if match is None:
         return
     at = match.end()
+    if "," in match[0] and not name.startswith("-") and _re(r"\\*[\"'][a-z_-]+\\*[\"']").match(text, at):
+        return  # a list of names
     if long_values.full(at) or at in long_values.cookie:
         return
     if means in (names.AUTHORIZATION, names.COOKIE):
@@ -136,9 +134,24 @@ def _values(
     value_start, value_end = value_at(text, at, in_query=_in_query(text, start))
     long_values.add(value_start, value_end)
     value = text[value_start:value_end]
-    if is_no_value(value):
+    if is_no_value(value) or (value_start == at and _is_prose_or_code(text, match[0], value, value_end)):
         return
     yield from _judged(text, name, means, value_start, value_end, value)
+
+
+def _is_prose_or_code(text: str, sign: str, value: str, end: int) -> bool:
+    """Say whether a value without quotes is a flag, an expression of a program, or the next word of a sentence."""
+    if _re(r"--?[a-z]+(?:-[a-z]+)*").fullmatch(value):
+        return True
+    if _re(
+        r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[\[(].*|(?:self|args|os|request|settings|config)\.[\w.]+|[a-z_]+(?:\.[a-z_]+)+"
+    ).match(value):
+        return True
+    if not value.isalpha() or not value.islower():
+        return False
+    return (
+        sign.rstrip(" \t").endswith(":") and sign[-1] in " \t" and _re(r" [a-z]").match(text, end) is not None
+    )
 
 
 def _after_name(text: str, start: int, end: int, name: str) -> re.Match[str] | None:
@@ -151,7 +164,9 @@ def _after_name(text: str, start: int, end: int, name: str) -> re.Match[str] | N
         patterns.append(_LISTED)
     if start > 0 and text[start - 1] == "<":
         patterns.append(_ELEMENT)
-    if name == "password" and _re(r"\b(?:login|user|machine)\s+\S+\s{1,8}\Z").search(text[max(0, start - 160) : start]):
+    if name == "password" and _re(r"\b(?:login|user|machine)\s+\S+\s{1,8}\Z").search(
+        text[max(0, start - 160) : start]
+    ):
         patterns.append(r"[ \t]{1,8}|\s{1,8}")
     for pattern in patterns:
         match = _re(pattern).match(text, end)
@@ -161,7 +176,9 @@ def _after_name(text: str, start: int, end: int, name: str) -> re.Match[str] | N
 
 
 def _judged(text: str, name: str, means: str, start: int, end: int, value: str) -> Iterator[Span]:
-    rule = f"named-{means}" if means in (names.HOST_NAME, names.USER_NAME, names.DEVICE_ID) else "named-secret"
+    rule = (
+        f"named-{means}" if means in (names.HOST_NAME, names.USER_NAME, names.DEVICE_ID) else "named-secret"
+    )
     if means == names.HOST_NAME:
         if is_private_host(value):
             yield Span(start, start + len(_host_of(value)), HOST, rule, _host_of(value))
@@ -174,14 +191,22 @@ def _judged(text: str, name: str, means: str, start: int, end: int, value: str) 
     elif means == names.STRONG:
         if not _strong_is_ordinary(name, value):
             yield Span(start, end, SECRET, rule, value)
-    elif looks_secret(value) or (_in_query(text, start - len(name) - 1) and len(value) >= 8 and not value.isdigit()):
+    elif looks_secret(value) or (
+        _in_query(text, start - len(name) - 1) and len(value) >= 8 and not value.isdigit()
+    ):
         yield Span(start, end, SECRET, rule, value)
 
 
 def _strong_is_ordinary(name: str, value: str) -> bool:
     words = names.words_of(name)
+    if words[-1] in ("key", "keys") and value.replace("_", "").isdigit() and len(value) < 12:
+        return True
+    if _re(r"--?[a-z]+(?:-[a-z]+)*").fullmatch(value):
+        return True
     tells_file = words[-1].startswith(("key", "credential", "cred", "secret", "keys"))
-    if _re(_PATH).fullmatch(value) and (tells_file or value.startswith(("/run/secrets", "/etc/", "/var/run/secrets"))):
+    if _re(_PATH).fullmatch(value) and (
+        tells_file or value.startswith(("/run/secrets", "/etc/", "/var/run/secrets"))
+    ):
         return True
     return words[-1].startswith("token") and value.isdigit() and len(value) < 8
 
@@ -192,7 +217,11 @@ def looks_secret(value: str) -> bool:
         return False
     if not (any(c.isdigit() for c in value) and any(c.isalpha() for c in value)):
         return False
-    return not (_re(_PATH).fullmatch(value) or "://" in value or _re(r"[a-z]+\d{0,3}(?:[._/-]+[a-z]+\d{0,3})*").fullmatch(value))
+    return not (
+        _re(_PATH).fullmatch(value)
+        or "://" in value
+        or _re(r"[a-z]+\d{0,3}(?:[._/-]+[a-z]+\d{0,3})*").fullmatch(value)
+    )
 
 
 def names_a_file(value: str) -> bool:
@@ -203,13 +232,19 @@ def names_a_file(value: str) -> bool:
 def is_no_value(value: str) -> bool:
     """Say whether there is nothing to hide: empty, masked already, a variable, or a word of prose."""
     bare = value.strip().strip("\"'").rstrip(".,;:!?")
-    if not bare or bare.lower() in _NO_VALUES or (bare.isupper() and bare in ("KEY", "TOKEN", "PASSWORD", "SECRET", "FNAME")):
+    if (
+        not bare
+        or bare.lower() in _NO_VALUES
+        or (bare.isupper() and bare in ("KEY", "TOKEN", "PASSWORD", "SECRET", "FNAME"))
+    ):
         return True
     return _re(_MASKED).fullmatch(bare) is not None or bare.startswith("-----BEGIN")
 
 
 def _in_query(text: str, start: int) -> bool:
-    return start > 0 and (text[start - 1] in "?&" or text[max(0, start - 3) : start].lower() in ("%3f", "%26"))
+    return start > 0 and (
+        text[start - 1] in "?&" or text[max(0, start - 3) : start].lower() in ("%3f", "%26")
+    )
 
 
 _OPEN = r"'\"'\"'|'\\''|\\*[\"'`]|%22|%27"
@@ -258,14 +293,22 @@ def _closing(text: str, start: int, quote: str) -> int | None:
     return None
 
 
-_SCHEMES = r"(?i:bearer|basic|token|apikey|api-key|key|negotiate|ntlm|digest|hawk|oauth|aws4-hmac-sha256|signature)"
+_SCHEMES = (
+    r"(?i:bearer|basic|token|apikey|api-key|key|negotiate|ntlm|digest|hawk|oauth|aws4-hmac-sha256|signature)"
+)
 
 
 def _authorization(text: str, at: int) -> Iterator[Span]:
     opening = _re(_OPEN).match(text, at)
     at = opening.end() if opening else at
     scheme = _re(rf"({_SCHEMES})(?:[ \t]+|%20|\+)").match(text, at)
-    if scheme is not None and scheme[1].lower() in ("digest", "hawk", "oauth", "aws4-hmac-sha256", "signature"):
+    if scheme is not None and scheme[1].lower() in (
+        "digest",
+        "hawk",
+        "oauth",
+        "aws4-hmac-sha256",
+        "signature",
+    ):
         rest = _re(r"[^\n\\]{1,4096}").match(text, scheme.end())
         if rest is not None and "=" in rest[0] and not is_no_value(rest[0]):
             end = rest.end() - (len(rest[0]) - len(rest[0].rstrip("'\" \t\r}])")))
@@ -286,7 +329,11 @@ def _bearer(text: str, lower: str) -> Iterator[Span]:
     at = lower.find("bearer")
     while at >= 0:
         match = _re(r"[: \t]{1,4}([A-Za-z0-9._~+/=-]{12,8192})").match(text, at + 6)
-        if match and (any(c.isdigit() for c in match[1]) or len(match[1]) >= 24) and not is_no_value(match[1]):
+        if (
+            match
+            and (any(c.isdigit() for c in match[1]) or len(match[1]) >= 24)
+            and not is_no_value(match[1])
+        ):
             yield Span(match.start(1), match.end(1), SECRET, "authorization", match[1])
         at = lower.find("bearer", at + 6)
 
@@ -303,9 +350,7 @@ def _cookie(text: str, at: int, name: str) -> Iterator[Span]:
             yield Span(start + pair.start(2), start + pair.end(2), SECRET, "cookie", pair[2])
 
 
-_USER_AND_PASSWORD = (
-    r"(?:-u|--user|--proxy-user|-U|--http-user|--auth|-a)(?:=|[ \t]{1,4}|\\*[\"'],[ \t]?)?"
-)
+_USER_AND_PASSWORD = r"(?:-u|--user|--proxy-user|-U|--http-user|--auth|-a)(?:=|[ \t]{1,4}|\\*[\"'],[ \t]?)?"
 
 
 def _logins(text: str, lower: str) -> Iterator[Span]:
@@ -377,7 +422,7 @@ ORDINARY_HOSTS = frozenset(
     llama.cpp main model models ubuntu debian fedora alpine linux darwin windows localhost4 localhost6
     docker container host.docker.internal gateway.docker.internal metadata.google.internal unknown none null
     true false default local lan home internal router proxy api web app db redis postgres mysql nginx
-    version kernel name user root inference vllm llm client worker hostname broadcasthost yes no on off
+    version kernel name user root inference vllm llm client worker hostname broadcasthost yes no on off to and or is at in for of the a
     example.com huggingface.co hf.co github.com api.openai.com ghcr.io docker.io pypi.org static transient""".split()
 )
 

@@ -10,7 +10,9 @@ from llamaops.record import names
 SHORTEST = 3
 _MOST_BYTES_OF_A_FILE = 1 << 20
 _TEST_PREFIX = "LLAMAOPS_TEST_SECRET_"
-_NO_SECRETS = frozenset("true false yes no on off none null auto default enabled disabled basic bearer".split())
+_NO_SECRETS = frozenset(
+    "true false yes no on off none null auto default enabled disabled basic bearer".split()
+)
 
 
 class Secrets(NamedTuple):
@@ -33,7 +35,11 @@ class Secrets(NamedTuple):
 
 
 def collect_secrets(
-    environ: Mapping[str, str], argv: Sequence[str] = (), files: Sequence[str] = (), *, host: str | None = None
+    environ: Mapping[str, str],
+    argv: Sequence[str] = (),
+    files: Sequence[str] = (),
+    *,
+    host: str | None = None,
 ) -> Secrets:
     """Return the secret values of the environment, the arguments and the key files, and our identity.
 
@@ -87,13 +93,17 @@ def _is_ordinary(value: str) -> bool:
     bare = value.strip()
     if bare.lower() in _NO_SECRETS or (bare.isdigit() and len(bare) < 6):
         return True
-    return bare.startswith(("/", "~/", "./")) and "\n" not in bare and not bare.endswith("=") and _is_file(bare)
+    return (
+        bare.startswith(("/", "~/", "./")) and "\n" not in bare and not bare.endswith("=") and _is_file(bare)
+    )
 
 
 def _is_file(path: str) -> bool:
     import os
 
-    return os.path.exists(os.path.expanduser(path)) or path.startswith(("/run/", "/etc/", "/var/", "/home/", "/root/"))
+    return os.path.exists(os.path.expanduser(path)) or path.startswith(
+        ("/run/", "/etc/", "/var/", "/home/", "/root/")
+    )
 
 
 def _of_url(value: str) -> list[str]:
@@ -134,7 +144,9 @@ def _of_file(path: str) -> list[str]:
             f"cannot read the secret file {path}: {error.strerror}", hint="check its path and permissions"
         ) from error
     if len(data) > _MOST_BYTES_OF_A_FILE:
-        raise InputFileError(f"the secret file {path} is larger than 1 MiB", hint="name a file with keys, one a line")
+        raise InputFileError(
+            f"the secret file {path} is larger than 1 MiB", hint="name a file with keys, one a line"
+        )
     text = data.decode("utf-8", "surrogateescape")
     lines = [line.strip() for line in text.splitlines()]
     keys = [line for line in lines if line and not line.startswith("#")]

@@ -133,7 +133,9 @@ def find_shapes(text: str) -> Iterator[Span]:
 def _with_id(text: str, rule: str, start: int) -> int:
     """Take in what belongs to the secret before its literal text."""
     if rule == "telegram-token":
-        return start - (len(text[max(0, start - 12) : start]) - len(text[max(0, start - 12) : start].rstrip("0123456789")))
+        return start - (
+            len(text[max(0, start - 12) : start]) - len(text[max(0, start - 12) : start].rstrip("0123456789"))
+        )
     if rule in ("stripe-key",):
         return start - 2
     if rule == "digitalocean-token":
@@ -197,7 +199,9 @@ def _tail_of_key(text: str, end: int) -> int:
 def _putty(text: str) -> Iterator[Span]:
     at = text.find("Private-Lines:")
     while at >= 0:
-        match = _compiled(r"Private-Lines: ?\d+\s*((?:[A-Za-z0-9+/=]+(?:\s|\\n|\\r)*){1,400})").match(text, at)
+        match = _compiled(r"Private-Lines: ?\d+\s*((?:[A-Za-z0-9+/=]+(?:\s|\\n|\\r)*){1,400})").match(
+            text, at
+        )
         if match:
             yield Span(match.start(1), match.end(1), SECRET, "private-key", match[1])
         at = text.find("Private-Lines:", at + 14)

@@ -108,10 +108,14 @@ class LineRedactor:
         tail = forms.colour().sub(b"", encoded(line[-2 * self._overlap :])).rstrip(b"\r\n")
         if not tail:
             return False
-        if len(tail.decode("utf-8", "replace")) in forms.TERMINAL_WIDTHS or _base64_tail().search(tail[-200:]):
+        if len(tail.decode("utf-8", "replace")) in forms.TERMINAL_WIDTHS or _base64_tail().search(
+            tail[-200:]
+        ):
             return True
         plain = forms.plain(tail)
-        return any(_ends_within(text, encoded(value)) for value in self._redactor.given for text in (tail, plain))
+        return any(
+            _ends_within(text, encoded(value)) for value in self._redactor.given for text in (tail, plain)
+        )
 
 
 _KEY_BEGINS = "-----BEGIN PRIVATE KEY-----\n"
@@ -131,7 +135,7 @@ def _ends_within(tail: bytes, value: bytes) -> bool:
     """Say whether a text ends with the beginning of a value."""
     at = tail.find(value[:_LEAST_PREFIX], max(0, len(tail) - len(value)))
     while at >= 0:
-        if value.startswith(tail[at:]):
+        if len(tail) - at < len(value) and value.startswith(tail[at:]):
             return True
         at = tail.find(value[:_LEAST_PREFIX], at + 1)
     return False

@@ -47,7 +47,9 @@ def word(r: random.Random, n: int = 3) -> str:
 
 
 def opaque(r: random.Random) -> str:
-    return r.choice([chars(r, 32, HEX), chars(r, 40), chars(r, 22) + "7_-" + chars(r, 18), "p1-" + chars(r, 24)])
+    return r.choice(
+        [chars(r, 32, HEX), chars(r, 40), chars(r, 22) + "7_-" + chars(r, 18), "p1-" + chars(r, 24)]
+    )
 
 
 def password(r: random.Random) -> str:
@@ -71,7 +73,10 @@ def prefixed(r: random.Random) -> Plant:
             "tskey" + "-auth-" + chars(r, 12) + "-" + chars(r, 32), "SG" + "." + chars(r, 22) + "." + chars(r, 43),
         ]
     )  # fmt: skip
-    return Plant([value], [f"using {value} to download", f"https://hub.example.org/x?k={value}", f"/tmp/{value}.part", value])
+    return Plant(
+        [value],
+        [f"using {value} to download", f"https://hub.example.org/x?k={value}", f"/tmp/{value}.part", value],
+    )
 
 
 def web_token(r: random.Random) -> Plant:
@@ -101,7 +106,9 @@ def named(r: random.Random) -> Plant:
 
 def flag(r: random.Random) -> Plant:
     value = opaque(r)
-    name = r.choice(["--api-key", "--hf-token", "-hft", "--token", "--password", "--auth-token", "--client-secret"])
+    name = r.choice(
+        ["--api-key", "--hf-token", "-hft", "--token", "--password", "--auth-token", "--client-secret"]
+    )
     return Plant(
         [value],
         [
@@ -143,7 +150,9 @@ def key_block(r: random.Random) -> Plant:
     label = r.choice(["", "RSA ", "OPENSSH ", "EC "])
     lines = [chars(r, 64, ALNUM + "+/") for _ in range(r.randint(2, 8))] + [chars(r, 22, ALNUM) + "=="]
     begin, end = f"-----BEGIN {label}PRIVATE" + " KEY-----", f"-----END {label}PRIVATE" + " KEY-----"
-    return Plant(lines, ["\n".join([begin, *lines, end]), "TLS_KEY='" + "\n".join([begin, *lines, end]) + "'"])
+    return Plant(
+        lines, ["\n".join([begin, *lines, end]), "TLS_KEY='" + "\n".join([begin, *lines, end]) + "'"]
+    )
 
 
 def person(r: random.Random) -> Plant:
@@ -177,8 +186,19 @@ def machine(r: random.Random) -> Plant:
 
 
 def address(r: random.Random) -> Plant:
-    four = r.choice([f"10.{r.randint(0, 255)}.{r.randint(0, 255)}.{r.randint(2, 254)}", f"192.168.{r.randint(0, 255)}.{r.randint(2, 254)}", f"81.{r.randint(2, 250)}.{r.randint(2, 250)}.{r.randint(2, 250)}"])
-    six = r.choice([f"fe80::{chars(r, 4, '123456789')}:{chars(r, 4, HEX[1:])}:fe12:{chars(r, 4, HEX[1:])}", f"2001:db8:{chars(r, 4, HEX[1:])}::{chars(r, 3, HEX[1:])}"])
+    four = r.choice(
+        [
+            f"10.{r.randint(0, 255)}.{r.randint(0, 255)}.{r.randint(2, 254)}",
+            f"192.168.{r.randint(0, 255)}.{r.randint(2, 254)}",
+            f"81.{r.randint(2, 250)}.{r.randint(2, 250)}.{r.randint(2, 250)}",
+        ]
+    )
+    six = r.choice(
+        [
+            f"fe80::{chars(r, 4, '123456789')}:{chars(r, 4, HEX[1:])}:fe12:{chars(r, 4, HEX[1:])}",
+            f"2001:db8:{chars(r, 4, HEX[1:])}::{chars(r, 3, HEX[1:])}",
+        ]
+    )
     mac = ":".join(["3c", *(chars(r, 2, HEX) for _ in range(5))])
     return r.choice(
         [
@@ -191,13 +211,27 @@ def address(r: random.Random) -> Plant:
 
 
 def told(r: random.Random) -> Plant:
-    value = r.choice([opaque(r), password(r), chars(r, 3), chars(r, 5) + "$(\\d" + chars(r, 3), f"correct {word(r)} {word(r)}", f'{chars(r, 4)}"\'{chars(r, 6)}'])
+    value = r.choice(
+        [
+            opaque(r),
+            password(r),
+            chars(r, 3),
+            chars(r, 5) + "$(\\d" + chars(r, 3),
+            f"correct {word(r)} {word(r)}",
+            f"{chars(r, 4)}\"'{chars(r, 6)}",
+        ]
+    )
     form = encode(r, value, [r.choice(list(ENCODINGS)) for _ in range(r.randint(0, 3))])
-    return Plant([value, form], [f"entry {form} not found", f"/var/lib/x/{form}.bin", f"NOTE={form}", f"x{form}y"], given=True)
+    return Plant(
+        [value, form],
+        [f"entry {form} not found", f"/var/lib/x/{form}.bin", f"NOTE={form}", f"x{form}y"],
+        given=True,
+    )
 
 
 KINDS: dict[str, Callable[[random.Random], Plant]] = {
-    f.__name__: f for f in (prefixed, web_token, named, flag, header, login, key_block, person, machine, address, told)
+    f.__name__: f
+    for f in (prefixed, web_token, named, flag, header, login, key_block, person, machine, address, told)
 }
 
 
@@ -257,19 +291,27 @@ def ordinary(seed: int, count: int) -> Iterator[Entry]:
 
 
 def _model(r: random.Random) -> str:
-    return r.choice(["SmolLM2-135M-Instruct", "Qwen3-8B", "gemma-3-12b-it"]) + r.choice([".Q4_K_M.gguf", "-F16.gguf"])
+    return r.choice(["SmolLM2-135M-Instruct", "Qwen3-8B", "gemma-3-12b-it"]) + r.choice(
+        [".Q4_K_M.gguf", "-F16.gguf"]
+    )
 
 
 _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     lambda r: f"print_info: EOS token        = {r.randint(0, 9999)} '<|im_end|>'",
     lambda r: f"slot release: id 0 | n_tokens = {r.randint(1, 999)}, truncated = 0",
-    lambda r: f'{{"max_tokens": {r.randint(1, 99)}, "bos_token": "<s>", "eos_token": "</s>", "token_type": "bearer"}}',
+    lambda r: (
+        f'{{"max_tokens": {r.randint(1, 99)}, "bos_token": "<s>", "eos_token": "</s>", "token_type": "bearer"}}'
+    ),
     lambda r: f"{chars(r, 64, HEX)}  /models/{_model(r)}",
     lambda r: f"commit {chars(r, 40, HEX)} (HEAD -> master, tag: b{r.randint(4000, 9999)})",
     lambda r: f"sha256:{chars(r, 64, HEX)}",
     lambda r: f"version: {r.randint(4000, 9999)} ({chars(r, 8, HEX)})",
-    lambda r: f"driver 550.54.{r.randint(1, 99)}, CUDA 12.{r.randint(1, 9)}, libcublas.so.12.{r.randint(1, 9)}.4.1",
-    lambda r: f"{r.randint(10, 59)}.{r.randint(10, 59)}.{r.randint(100, 255)}.{r.randint(100, 255)} I srv  update_slots: all slots are idle",
+    lambda r: (
+        f"driver 550.54.{r.randint(1, 99)}, CUDA 12.{r.randint(1, 9)}, libcublas.so.12.{r.randint(1, 9)}.4.1"
+    ),
+    lambda r: (
+        f"{r.randint(10, 59)}.{r.randint(10, 59)}.{r.randint(100, 255)}.{r.randint(100, 255)} I srv  update_slots: all slots are idle"
+    ),
     lambda r: f"main: server is listening on http://127.0.0.1:{r.randint(1024, 65535)}",
     lambda r: f"listening on http://[::1]:{r.randint(1024, 65535)} and 0.0.0.0",
     lambda r: "warn: LLAMA_API_KEY environment variable is set, but will be overwritten by --api-key",
@@ -278,15 +320,25 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     lambda r: "password: [redacted], secret: ***, token: <hidden>",
     lambda r: f"tensor blk.{r.randint(0, 80)}.attn_k.weight q4_K, key_length = 128, key = attn_k",
     lambda r: f"{base64.b64encode(word(r).encode()).decode()} {r.randint(256, 99999)}",
-    lambda r: "{% for message in messages %}{{ '<|im_start|>' + message['role'] }}{% endfor %}{{ eos_token }}",
-    lambda r: f"pci 0000:{chars(r, 2, HEX)}:00.0: BAR 1: assigned [mem 0x{chars(r, 12, HEX)}-0x{chars(r, 12, HEX)} 64bit pref]",
-    lambda r: f"| llama 8B Q4_K | 4.58 GiB | CUDA | 99 | tg128 | {r.randint(10, 99)}.{r.randint(10, 99)} ± 0.42 |",
+    lambda r: (
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] }}{% endfor %}{{ eos_token }}"
+    ),
+    lambda r: (
+        f"pci 0000:{chars(r, 2, HEX)}:00.0: BAR 1: assigned [mem 0x{chars(r, 12, HEX)}-0x{chars(r, 12, HEX)} 64bit pref]"
+    ),
+    lambda r: (
+        f"| llama 8B Q4_K | 4.58 GiB | CUDA | 99 | tg128 | {r.randint(10, 99)}.{r.randint(10, 99)} ± 0.42 |"
+    ),
     lambda r: f"numpy=={r.randint(1, 2)}.{r.randint(0, 30)}.0 --hash=sha256:{chars(r, 64, HEX)}",
     lambda r: f"/models/hub/models--ggml-org--m/snapshots/{chars(r, 40, HEX)}/{_model(r)}",
     lambda r: "git clone git@github.com:ggml-org/llama.cpp.git && systemctl status user@1000.service",
     lambda r: f'{{"id":"chatcmpl-{chars(r, 32)}","object":"chat.completion","model":"m"}}',
-    lambda r: f"#{r.randint(0, 9)}  0x00007f{chars(r, 10, HEX)} in std::vector<int>::push_back () from /usr/lib/libggml.so",
+    lambda r: (
+        f"#{r.randint(0, 9)}  0x00007f{chars(r, 10, HEX)} in std::vector<int>::push_back () from /usr/lib/libggml.so"
+    ),
     lambda r: "the api key is read from a file; no secret is configured; token bucket refilled",
-    lambda r: f"llama_kv_cache: size = {r.randint(1, 999)}.00 MiB ({r.randint(256, 9999)} cells), K (f16), V (f16)",
+    lambda r: (
+        f"llama_kv_cache: size = {r.randint(1, 999)}.00 MiB ({r.randint(256, 9999)} cells), K (f16), V (f16)"
+    ),
     lambda r: "python3 -m pip install --user -r requirements.txt && make -j8 PREFIX=/usr/local",
 )

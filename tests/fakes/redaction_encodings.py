@@ -73,7 +73,11 @@ def cut(r: random.Random, before: str, text: str, after: str, how: str) -> tuple
         body = "\n".join(line[i : i + 80] for i in range(0, len(line), 80))
         edges = [p for p in range(pad + len(before) - pad, len(line)) if False]
         start = pad + len(before)
-        marks = [start, *(p for p in range(80, len(line), 80) if start < p < start + len(text)), start + len(text)]
+        marks = [
+            start,
+            *(p for p in range(80, len(line), 80) if start < p < start + len(text)),
+            start + len(text),
+        ]
         pieces = [line[a:b] for a, b in zip(marks, marks[1:], strict=False)] + edges
         return body, [piece for piece in pieces if len(piece) >= 5]
     else:
