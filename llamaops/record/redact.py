@@ -16,19 +16,15 @@ from typing import Any
 
 from llamaops.record import names
 from llamaops.record.given import GivenValues, encoded
-from llamaops.record.network import find_identifiers
+from llamaops.record.hosts import ORDINARY_HOSTS
+from llamaops.record.identifiers import find_identifiers
 from llamaops.record.offsets import Rewrite, rewrite
-from llamaops.record.places import (
-    ORDINARY_HOSTS,
-    ORDINARY_USERS,
-    find_places,
-    is_no_value,
-    looks_secret,
-    names_a_file,
-)
+from llamaops.record.people import ORDINARY_USERS
+from llamaops.record.places import find_places
 from llamaops.record.secrets import Secrets
 from llamaops.record.shapes import find_shapes
 from llamaops.record.spans import HOME, HOST, SECRET, USER, Span, merged
+from llamaops.record.values import is_no_value, looks_secret, names_a_file
 from llamaops.schema.removal import Removal
 
 GIVEN = "given-value"
@@ -61,9 +57,7 @@ def redact(record: dict[str, Any], redactor: Redactor) -> Redacted:
     clean = redactor.clean(record)
     removed = redactor.removed
     if isinstance(clean, dict) and "removed" in clean:
-        clean["removed"] = [
-            {"rule": item.rule, "place": item.place, "count": item.count} for item in removed
-        ]
+        clean["removed"] = [{"rule": item.rule, "place": item.place, "count": item.count} for item in removed]
     return Redacted(clean, removed)
 
 
@@ -106,7 +100,7 @@ class Redactor:
 
     def spans(self, text: str) -> list[Span]:
         """Return the parts of a text that have to go, in order, none overlapping."""
-        if len(text) < 3:  # noqa: PLR2004 - nothing shorter is ever looked for
+        if len(text) < 3:
             return []
         found = [*self._given_spans(text), *self._own_spans(text)]
         found += _pattern_spans(text)
@@ -151,14 +145,16 @@ class Redactor:
         """Yield our own home, user and host names."""
         own = self._secrets
         if own.home and own.home in text:
-            yield from (Span(at, at + len(own.home), HOME, "own-home", own.home) for at in _words(text, own.home))
+            yield from (
+                Span(at, at + len(own.home), HOME, "own-home", own.home) for at in _words(text, own.home)
+            )
         for user in own.users:
-            if user in text and len(user) >= 3 and user.lower() not in ORDINARY_USERS:  # noqa: PLR2004
+            if user in text and len(user) >= 3 and user.lower() not in ORDINARY_USERS:
                 yield from (Span(at, at + len(user), USER, "own-user", user) for at in _words(text, user))
         if own.hosts:
             lower = text.lower()
             for host in own.hosts:
-                if host.lower() in lower and len(host) >= 3 and host.lower() not in ORDINARY_HOSTS:  # noqa: PLR2004
+                if host.lower() in lower and len(host) >= 3 and host.lower() not in ORDINARY_HOSTS:
                     yield from (
                         Span(at, at + len(host), HOST, "own-host", host) for at in _words(lower, host.lower())
                     )
@@ -168,11 +164,16 @@ class Redactor:
         for span in spans:
             if len(self._learned) >= _MOST_LEARNED:
                 return
-            if span.kind == SECRET and span.rule != GIVEN and len(span.value) < 512 and looks_secret(span.value):  # noqa: PLR2004
+            if (
+                span.kind == SECRET
+                and span.rule != GIVEN
+                and len(span.value) < 512
+                and looks_secret(span.value)
+            ):
                 self._learned.setdefault(span.value, SECRET)
             elif span.kind == HOST and span.rule in ("host-name", "host-place", "named-host", "user-at-host"):
                 short = span.value.split(".")[0]
-                if len(short) >= 5 and any(c.isdigit() or c == "-" for c in short):  # noqa: PLR2004
+                if len(short) >= 5 and any(c.isdigit() or c == "-" for c in short):
                     self._learned.setdefault(short, HOST)
 
     # -------------------------------------------------------------------------------- placeholders
@@ -206,14 +207,21 @@ class Redactor:
     def _label(self, kind: str, number: int) -> str:
         """Return a placeholder that holds no given value: `secret` may be somebody's password."""
         end = f"-{number}" if number else ""
-        for label in (f"<{kind}{end}>", f"<removed{end}>", f"<gone{end}>", f"<{number}>", "[\u2026]", "\u2588\u2588"):
+        for label in (
+            f"<{kind}{end}>",
+            f"<removed{end}>",
+            f"<gone{end}>",
+            f"<{number}>",
+            "[\u2026]",
+            "\u2588\u2588",
+        ):
             if not any(value in label for value in self._secrets.values):
                 return label
         return "\u2591"
 
     # -------------------------------------------------------------------------------------- records
 
-    def clean(self, data: Any) -> Any:  # noqa: ANN401 - plain data, as JSON has it
+    def clean(self, data: Any) -> Any:
         """Return plain data (dict, list, str and scalars) redacted, keys included; the input is not changed."""
         strings: dict[str, None] = {}
         _gather(data, strings)
@@ -261,10 +269,12 @@ class Redactor:
             found.update(strings[first:last])
         return found
 
-    def _walk(self, data: Any, path: _Path, suspects: set[str], *, told: bool) -> Any:  # noqa: ANN401
+    def _walk(self, data: Any, path: _Path, suspects: set[str], *, told: bool) -> Any:
         if isinstance(data, str):
             if told and not is_no_value(data) and not names_a_file(data):
-                return self._replaced(data, [Span(0, len(data), SECRET, "named-secret", data)], _pointer(path))
+                return self._replaced(
+                    data, [Span(0, len(data), SECRET, "named-secret", data)], _pointer(path)
+                )
             return self.text(data, _pointer(path)) if data in suspects else data
         if isinstance(data, dict):
             return self._walk_dict(data, path, suspects, told=told)
@@ -275,7 +285,9 @@ class Redactor:
             ]
         return data
 
-    def _walk_dict(self, data: dict[Any, Any], path: _Path, suspects: set[str], *, told: bool) -> dict[Any, Any]:
+    def _walk_dict(
+        self, data: dict[Any, Any], path: _Path, suspects: set[str], *, told: bool
+    ) -> dict[Any, Any]:
         named = data.get("name")
         pair = isinstance(named, str) and names.meaning(named) == names.STRONG
         result: dict[Any, Any] = {}
@@ -327,7 +339,7 @@ def _is_argument(data: list[Any] | tuple[Any, ...], index: int) -> bool:
     )
 
 
-def _gather(data: Any, into: dict[str, None]) -> None:  # noqa: ANN401
+def _gather(data: Any, into: dict[str, None]) -> None:
     """Gather the strings of plain data, keys included, each once and in order."""
     if isinstance(data, str):
         into[data] = None
@@ -347,13 +359,15 @@ def _words(text: str, value: str) -> Iterator[int]:
     while at >= 0:
         end = at + len(value)
         before, after = text[at - 1 : at] if at else "", text[end : end + 1]
-        escaped = at >= 2 and text[at - 2] == "\\" and before in "nrt"  # noqa: PLR2004
-        if (not before.isalnum() or not value[0].isalnum() or escaped) and not (after.isalnum() or after == "_"):
+        escaped = at >= 2 and text[at - 2] == "\\" and before in "nrt"
+        if (not before.isalnum() or not value[0].isalnum() or escaped) and not (
+            after.isalnum() or after == "_"
+        ):
             yield at
         at = text.find(value, at + 1)
 
 
-def _character_places(text: str, data: bytes) -> Any:  # noqa: ANN401
+def _character_places(text: str, data: bytes) -> Any:
     """Return a function from places in the bytes to places in the text."""
     if len(data) == len(text):
         return int
@@ -395,7 +409,9 @@ def _wraps(text: str) -> set[int]:
 
 @cache
 def _colour() -> re.Pattern[str]:
-    return re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])")
+    return re.compile(
+        r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])"
+    )
 
 
 @cache
@@ -406,4 +422,6 @@ def _line_end() -> re.Pattern[str]:
 @cache
 def _starts_anew() -> re.Pattern[str]:
     """Return the pattern of a line that is no continuation: a time, an empty line, a heading, a member."""
-    return re.compile(r"\s|$|\d{1,4}\.\d\d\.\d{3}\.\d{3} |\d{4}-\d\d-\d\d|\[|\$ |[a-z]+_[a-z_]{1,40}: |[A-Z][\w-]{1,40}: |[A-Z_]{3,40}=|[-={}|#]{2,}")
+    return re.compile(
+        r"\s|$|\d{1,4}\.\d\d\.\d{3}\.\d{3} |\d{4}-\d\d-\d\d|\[|\$ |[a-z]+_[a-z_]{1,40}: |[A-Z][\w-]{1,40}: |[A-Z_]{3,40}=|[-={}|#]{2,}"
+    )

@@ -188,7 +188,7 @@ def _tail_of_key(text: str, end: int) -> int:
     while start > limit:
         line_start = max(text.rfind("\n", limit, start - 1), text.rfind("\\n", limit, start - 1) + 1) + 1
         line = text[max(line_start, limit) : start].strip().removesuffix("\\n").strip()
-        if len(line) < 16 and start != end or not re.fullmatch(r"[A-Za-z0-9+/=]*", line):
+        if (len(line) < 16 and start != end) or not re.fullmatch(r"[A-Za-z0-9+/=]*", line):
             break
         if line_start <= limit or line_start >= start:
             return max(line_start, limit) if line_start < start else start
