@@ -143,6 +143,8 @@ def run_check(check: Check, groups: Mapping[type, object]) -> Finding | None:
     try:
         verdict = check.function(**arguments)
     except NotKnownError as error:
+        if error.why == "not_selected":
+            return _finding(check, status="not_run", summary=f"not judged: {error.detail}", why=error.why)
         return _finding(
             check,
             status="unknown",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from llamaops.cli.output import FORMATS
+
+if TYPE_CHECKING:
+    from llamaops.probes.selection import Selection
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +29,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     """Add an option for each setting, without parsing its value: `settings.resolve` does that."""
-    from llamaops.operations.settings import KINDS
+    from llamaops.operations.setting_kinds import KINDS
 
     group = parser.add_argument_group("settings (also LLAMAOPS_NAME variables and llamaops.yaml)")
     for name in names:
@@ -37,6 +41,26 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
             group.add_argument(negative, dest=name, action="store_const", const="false", help="the opposite")
         else:
             group.add_argument(flag, dest=name, metavar=kind.metavar, help=kind.about)
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose what a server is asked."""
+    group = parser.add_argument_group("what is asked (`llamaops verify --list` shows every probe)")
+    group.add_argument("--level", metavar="LEVEL", help="basic, standard (default) or full")
+    group.add_argument(
+        "--only", metavar="PROBE", action="append", default=[], help="ask only this probe, and what it needs"
+    )
+    group.add_argument("--skip", metavar="PROBE", action="append", default=[], help="leave this probe out")
+
+
+def selection(args: argparse.Namespace) -> Selection:
+    """Return the probes that were chosen.
+
+    Raises: UsageError for a level or a probe that does not exist.
+    """
+    from llamaops.probes.selection import select
+
+    return select(args.level, args.only, args.skip)
 
 
 def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, str | None]:

@@ -33,6 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--expose", action="store_true", help="allow --host beyond loopback; needs an API key"
     )
+    options.add_selection(parser)
     options.add_settings(parser, SETTINGS)
     options.add_common(parser)
 
@@ -45,11 +46,15 @@ def run(args: argparse.Namespace) -> int:
     from llamaops.cli.keys import read_key
     from llamaops.cli.offer import offer_embedded
     from llamaops.cli.session import perform, resolve
+    from llamaops.errors import UsageError
     from llamaops.operations.choose import choose_program, with_choices
     from llamaops.operations.serve import ServeRequest, check_exposure, serve
     from llamaops.operations.smoke import model_or_refuse
     from llamaops.system.machine import Machine
 
+    selection = options.selection(args)
+    if not args.verify and (args.level or args.only or args.skip):
+        raise UsageError("--level, --only and --skip choose what --verify asks", hint="add --verify")
     settings, facts = resolve(args, SETTINGS)
     api_key = read_key(settings.api_key_file, os.environ)
     check_exposure(settings, exposed=args.expose, has_key=api_key is not None)
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         settings=settings,
         program=program,
         model=model,
-        verify=args.verify,
+        verify=selection if args.verify else None,
         once=args.once,
         api_key=api_key,
         extra=tuple(args.extra),

@@ -23,7 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "started, stopped or changed; the API key comes from LLAMAOPS_API_KEY or --api-key-file.",
         allow_abbrev=False,
     )
-    parser.add_argument("url", metavar="URL", help="such as http://127.0.0.1:8080")
+    parser.add_argument("url", metavar="URL", nargs="?", help="such as http://127.0.0.1:8080")
+    parser.add_argument("--list", action="store_true", help="list the probes and send nothing")
+    options.add_selection(parser)
     options.add_settings(parser, SETTINGS)
     options.add_common(parser)
 
@@ -33,16 +35,23 @@ def run(args: argparse.Namespace) -> int:
     import os
 
     from llamaops.cli.keys import read_key
+    from llamaops.cli.probe_list import list_probes
     from llamaops.cli.session import perform, resolve
+    from llamaops.errors import UsageError
     from llamaops.operations.verify_server import verify_server
     from llamaops.system.origin import Origin
 
+    selection = options.selection(args)
+    if args.list:
+        return list_probes(args, selection)
+    if args.url is None:
+        raise UsageError("verify needs the URL of a server", hint="such as http://127.0.0.1:8080")
     settings, facts = resolve(args, SETTINGS)
     api_key = read_key(settings.api_key_file, os.environ)
     Origin.parse(args.url)
 
     def operation(session: Session, machine: Machine) -> str:
-        return verify_server(session, machine, args.url, settings, api_key)
+        return verify_server(session, machine, args.url, settings, api_key, selection)
 
     return perform(
         args, settings, facts, operation, key_files=[settings.api_key_file] if settings.api_key_file else []

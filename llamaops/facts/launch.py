@@ -17,6 +17,21 @@ class MissingFlag(Shape, frozen=True, kw_only=True):
     """The nearest flag that the build has."""
 
 
+class PlannedSlots(Shape, frozen=True, kw_only=True):
+    """What the engine should make of the settings, in figures that it reports later."""
+
+    slots: int
+    """Slots."""
+    slot_context_tokens: int | None
+    """Context of a slot, capped by what the model was trained for; none where the engine decides."""
+    kv_unified: bool
+    """Whether all slots share one KV cache."""
+    batch_tokens: int
+    """Logical batch."""
+    ubatch_tokens: int
+    """Physical batch."""
+
+
 class LaunchFacts(Shape, frozen=True, kw_only=True):
     """What was started, and how it was decided."""
 
@@ -32,5 +47,7 @@ class LaunchFacts(Shape, frozen=True, kw_only=True):
     """Flags that llamaops would have added and left out, because the build has none of their spellings."""
     plan: str = ""
     """What the engine will make of the settings, in one line."""
+    planned: PlannedSlots | None = None
+    """The same in figures, to be compared with what it reports."""
     removed_variables: tuple[str, ...] = ()
     """Names of inherited variables that would have changed the engine and were removed."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from llamaops.errors import UsageError
 from llamaops.facts.capabilities import Capabilities, Option
-from llamaops.facts.launch import LaunchFacts, MissingFlag
+from llamaops.facts.launch import LaunchFacts, MissingFlag, PlannedSlots
 from llamaops.launch.extra import absorb, check_extra, replacement
 from llamaops.launch.settings import LaunchSettings, Plan, in_range, validate
 from llamaops.schema.fact import Known, Source, not_attempted
@@ -138,7 +138,18 @@ def launch_facts(
         missing=missing,
         left_out=command.left_out,
         plan=plan.text if plan is not None else "",
+        planned=None if plan is None else _planned(plan),
         removed_variables=removed_variables,
+    )
+
+
+def _planned(plan: Plan) -> PlannedSlots:
+    return PlannedSlots(
+        slots=plan.n_slots,
+        slot_context_tokens=plan.n_ctx_slot,
+        kv_unified=plan.kv_unified,
+        batch_tokens=plan.n_batch,
+        ubatch_tokens=plan.n_ubatch,
     )
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from llamaops.checks.server_plan import reported, reported_text
 from llamaops.errors import Interrupted, UsageError
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.gguf_file import GgufFacts
+from llamaops.facts.load_log import LoadFacts
 from llamaops.facts.sockets import SocketFacts, collect_sockets
 from llamaops.launch.argv import server_argv
 from llamaops.launch.settings import LOOPBACK
@@ -20,17 +22,15 @@ from llamaops.operations.look import look
 from llamaops.operations.managed import Launch, Managed
 from llamaops.operations.session import Finished, Session
 from llamaops.operations.settings import Settings
-from llamaops.probes.server import collect_server
+from llamaops.operations.verification import AREAS, ask_everything, not_covered
+from llamaops.probes.selection import Selection
+from llamaops.probes.server import ServerFacts
 from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
 
 LOADED: tuple[BoundaryName, ...] = ("host", "binary", "model_file", "model_load")
-VERIFIED: tuple[BoundaryName, ...] = (*LOADED, "generated_output", "api_response")
-NOT_COVERED = (
-    "one request at a time: slots, batching and a shared KV cache under load were not tried",
-    "chat completions, plain and streamed; other endpoints were not asked to generate",
-)
+VERIFIED: tuple[BoundaryName, ...] = (*LOADED, "generated_output", "api_response", "concurrency")
 
 
 class ServeRequest(msgspec.Struct, frozen=True):
@@ -39,7 +39,8 @@ class ServeRequest(msgspec.Struct, frozen=True):
     settings: Settings
     program: Choice | None
     model: Choice
-    verify: bool
+    verify: Selection | None
+    """What to ask before it is believed; none when it is not to be verified."""
     once: bool
     api_key: str | None
     extra: tuple[str, ...]
@@ -83,7 +84,8 @@ def serve(
     Raises: UsageError before anything starts; Interrupted when asked to stop, after stopping the server.
     """
     settings = request.settings
-    session.begin(VERIFIED if request.verify else LOADED, NOT_COVERED if request.verify else ())
+    promised = LOADED if request.verify is None else (*LOADED, *request.verify.promises())
+    session.begin(promised, () if request.verify is None else not_covered(request.verify))
     if request.program is None:
         raise UsageError("llama-server was not found", hint=NO_PROGRAM_HINT)
     port = settings.port or pick_port(settings.host)
@@ -166,8 +168,8 @@ class _Serving:
         try:
             if not self._start():
                 return self._stopped("the server did not come up")
-            if self._request.verify:
-                self._verify()
+            if self._request.verify is not None:
+                self._verify(self._request.verify)
             good = not self._session.failed(*VERIFIED)
             if self._request.once or not good:
                 return self._stopped(
@@ -194,17 +196,27 @@ class _Serving:
             self._session.judge("lifecycle", "load")
         return ready
 
-    def _verify(self) -> None:
+    def _verify(self, selection: Selection) -> None:
         asked = self._session.group(AskedFacts)
         with self._session.step("verify", f"ask {self._server.origin.url} representative requests"):
             self._session.add("sockets", self._sockets())
-            answers = collect_server(
-                self._server.client, asked or AskedFacts(), max_tokens=self._request.settings.max_tokens
+            ask_everything(
+                self._session,
+                self._server.client,
+                asked or AskedFacts(),
+                selection,
+                max_tokens=self._request.settings.max_tokens,
             )
-            self._session.add("server", answers)
         self._session.add("lifecycle", self._server.facts())
         self._session.add("load", self._server.load_facts())
-        self._session.judge("lifecycle", "load", "server")
+        self._note_what_runs()
+        self._session.judge("lifecycle", "load", *AREAS)
+
+    def _note_what_runs(self) -> None:
+        """Say in one line what the server reports, beside the plan of before the start."""
+        server, load = self._session.group(ServerFacts), self._session.group(LoadFacts)
+        if server is not None and load is not None:
+            self._session.note(f"runs: {reported_text(reported(server, load))}")
 
     def _sockets(self) -> SocketFacts:
         launch = self._server.launch

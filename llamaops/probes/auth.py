@@ -23,6 +23,7 @@ OPEN_IN_SOME_BUILDS = frozenset({"/v1/models"})
     proves="which of these paths answer without the key",
     does_not_prove="that other paths are guarded, or that the key is hard to guess",
     tokens="none where the key is required, 1 for each request where it is not",
+    seconds="seven exchanges, at most 10 s each",
 )
 def probe_auth(client: HttpClient, *, model: str | None, bounds: Bounds) -> tuple[EndpointAnswer, ...]:
     """Ask without the key and with a wrong one; only where a key is used."""

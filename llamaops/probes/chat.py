@@ -120,6 +120,7 @@ def parse_chat(body: bytes, *, prompt: str, max_tokens: int) -> ChatAnswer:
     proves="the server generates through the chat template, honours the limit and counts",
     does_not_prove="that the answer is right, or that any other request works",
     tokens="at most max_tokens (48 by default)",
+    seconds="one answer, at most 120 s",
 )
 def probe_chat(
     client: HttpClient, *, model: str | None, max_tokens: int, bounds: Bounds
@@ -136,6 +137,7 @@ def probe_chat(
     proves="the answer depends on the question, and a small limit on tokens is honoured",
     does_not_prove="that the answer is right",
     tokens="at most 16",
+    seconds="one answer, at most 120 s",
 )
 def probe_chat_other(
     client: HttpClient, *, model: str | None, bounds: Bounds, max_tokens: int = 16

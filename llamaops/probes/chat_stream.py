@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import Literal
+
+import msgspec
 
 from llamaops.errors import ParseError
 from llamaops.probes.chat import PATH, PROMPT, TEXT_CHARACTERS, request_body
@@ -28,6 +31,7 @@ from llamaops.system.http_answer import HttpFailure, StreamExchange, decode_json
 from llamaops.system.sse import SseEvent
 
 DONE = "[DONE]"
+DELTA_FIELDS = ("role", "content", "reasoning_content", "tool_calls")
 NEW_ARRIVAL_S = 0.0004
 """Two pieces further apart than this did not come in one lump."""
 STATE_ORDER: tuple[FieldState, ...] = ("absent", "null", "empty", "valued")
@@ -58,6 +62,10 @@ class StreamAnswer(Shape, frozen=True, kw_only=True):
     """State of `content` in the first piece."""
     last_content: FieldState
     """State of `content` in the last piece of a choice."""
+    first_chunk: dict[str, FieldState] = msgspec.field(default_factory=dict)
+    """State of each field in the first piece with a choice."""
+    last_chunk: dict[str, FieldState] = msgspec.field(default_factory=dict)
+    """The same in the last piece with a choice; `usage` as in the last piece of all."""
     pieces: int
     """Pieces that held content or reasoning; not a number of tokens."""
     finish_reason: str | None
@@ -88,14 +96,17 @@ class StreamAnswer(Shape, frozen=True, kw_only=True):
     """Arrivals of text that were apart from the one before."""
 
 
-class _Reader:
+class StreamReader:
     """Collects what the events of a stream say."""
 
     def __init__(self) -> None:
         self.content: list[str] = []
         self.reasoning: list[str] = []
         self.times: list[float] = []
+        self.began: float | None = None
         self.states: list[FieldState] = []
+        self.chunks: list[dict[str, FieldState]] = []
+        self.usage_state: FieldState = "absent"
         self.ids: list[str] = []
         self.role: str | None = None
         self.finish: str | None = None
@@ -109,6 +120,7 @@ class _Reader:
 
     def take(self, event: SseEvent) -> None:
         """Read one event; one that has no known form is counted."""
+        self.began = event.at_s if self.began is None else self.began
         if event.data.strip() == DONE:
             self.done = True
             return
@@ -127,7 +139,7 @@ class _Reader:
         self.ids += [name for name in (text(item, "id"),) if name]
         self.timings = timings_of(item) or self.timings
         choices = as_list(item.get("choices"), "choices")
-        usage = usage_of(item)
+        usage, self.usage_state = usage_of(item), state_of(item, "usage")
         if usage is not None:
             self.usage, self.usage_choices_empty = usage, not choices
         if choices:
@@ -138,6 +150,10 @@ class _Reader:
         delta = as_object(choice.get("delta") or {}, "delta")
         self.role = text(delta, "role") or self.role
         self.states.append(state_of(delta, "content"))
+        fields = {name: state_of(delta, name) for name in DELTA_FIELDS}
+        self.chunks.append(
+            {**fields, "finish_reason": state_of(choice, "finish_reason"), "usage": self.usage_state}
+        )
         content, reasoning = text(delta, "content"), text(delta, "reasoning_content")
         if content or reasoning:
             self.times.append(at_s)
@@ -145,11 +161,17 @@ class _Reader:
         self.reasoning += [reasoning] if reasoning else []
 
 
+def read_events(events: Iterable[SseEvent]) -> StreamReader:
+    """Read the events of a stream, whole or not."""
+    reader = StreamReader()
+    for event in events:
+        reader.take(event)
+    return reader
+
+
 def parse_stream(result: StreamExchange, *, prompt: str, max_tokens: int) -> StreamAnswer:
     """Read the events of a stream, whole or not."""
-    reader = _Reader()
-    for event in result.events:
-        reader.take(event)
+    reader = read_events(result.events)
     content, reasoning = "".join(reader.content), "".join(reader.reasoning)
     gaps = [later - earlier for earlier, later in zip(reader.times, reader.times[1:], strict=False)]
     return StreamAnswer(
@@ -164,6 +186,8 @@ def parse_stream(result: StreamExchange, *, prompt: str, max_tokens: int) -> Str
         role=reader.role,
         first_content=reader.states[0] if reader.states else "absent",
         last_content=reader.states[-1] if reader.states else "absent",
+        first_chunk=reader.chunks[0] if reader.chunks else {},
+        last_chunk={**reader.chunks[-1], "usage": reader.usage_state} if reader.chunks else {},
         pieces=len(reader.times),
         finish_reason=reader.finish,
         usage=reader.usage,
@@ -193,6 +217,7 @@ def _percentile(values: list[float], percent: int) -> float:
     proves="text arrives over time, the stream ends as it should, and how long the first piece took",
     does_not_prove="throughput; pieces are not tokens, and one request is not a load",
     tokens="at most max_tokens (48 by default)",
+    seconds="one answer, at most 120 s",
 )
 def probe_chat_stream(
     client: HttpClient, *, model: str | None, max_tokens: int, bounds: Bounds

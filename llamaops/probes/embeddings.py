@@ -68,6 +68,7 @@ def _cosine(one: list[float], other: list[float]) -> float:
     proves="the server computes vectors that depend on the text",
     does_not_prove="that the vectors are good for any purpose",
     tokens="about 20 of prompt, none generated",
+    seconds="one exchange, at most 120 s",
 )
 def probe_embeddings(
     client: HttpClient, *, model: str | None, bounds: Bounds

@@ -1,8 +1,10 @@
-"""GET /metrics: the server's counters. Gauges are not read: they are reset by whoever reads them."""
+"""GET /metrics: the server's counters. Most gauges are not read: they are reset by whoever reads them."""
 
 from __future__ import annotations
 
 import math
+
+import msgspec
 
 from llamaops.errors import ParseError
 from llamaops.probes.endpoint import EndpointAnswer, ask, parsed
@@ -14,6 +16,7 @@ from llamaops.system.http import HttpClient
 
 PREFIX = "llamacpp:"
 MOST_COUNTERS = 200
+STEADY_GAUGES = frozenset({"requests_processing", "requests_deferred", "n_busy_slots_per_decode"})
 
 
 class MetricsAnswer(Shape, frozen=True, kw_only=True):
@@ -21,11 +24,14 @@ class MetricsAnswer(Shape, frozen=True, kw_only=True):
 
     counters: dict[str, float]
     """Name without the prefix `llamacpp:`, and value."""
+    gauges: dict[str, float] = msgspec.field(default_factory=dict)
+    """The few gauges that reading does not reset: requests at work and waiting, mean of busy slots."""
 
 
 def parse_metrics(body: bytes) -> MetricsAnswer:
     """Read the counters of the text format. Raises: ParseError."""
     counters: dict[str, float] = {}
+    gauges: dict[str, float] = {}
     is_counter: set[str] = set()
     for line in body.decode("utf-8", "replace").splitlines():
         words = line.split()
@@ -33,9 +39,11 @@ def parse_metrics(body: bytes) -> MetricsAnswer:
             is_counter.add(words[2])
         elif words and words[0] in is_counter and len(counters) < MOST_COUNTERS:
             counters[words[0].removeprefix(PREFIX)] = _value(words)
+        elif words and words[0].removeprefix(PREFIX) in STEADY_GAUGES:
+            gauges[words[0].removeprefix(PREFIX)] = _value(words)
     if not counters:
         raise ParseError("the body has no counter of the Prometheus text format")
-    return MetricsAnswer(counters=counters)
+    return MetricsAnswer(counters=counters, gauges=gauges)
 
 
 def _value(words: list[str]) -> float:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Level = Literal["basic", "standard", "full", "named"]
+"""How much is asked; each level holds those before it, and `named` only what --only names."""
+LEVELS: tuple[Level, ...] = get_args(Level)
+CHOICES: tuple[Level, ...] = LEVELS[:3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,10 @@ class Probe:
     does_not_prove: str
     tokens: str
     """What it costs the server: none, or the bound on generated tokens."""
+    seconds: str
+    """How long it takes beside the generation, and its bound."""
+    level: Level
+    """The lowest level that asks it."""
     function: Callable[..., Any]
 
 
@@ -33,6 +42,8 @@ def probe(
     proves: str,
     does_not_prove: str,
     tokens: str = "none",
+    seconds: str = "one exchange, at most 10 s",
+    level: Level = "basic",
 ) -> Callable[[F], F]:
     """Declare a probe; the function is returned unchanged.
 
@@ -42,7 +53,7 @@ def probe(
     def register(function: F) -> F:
         if id in _PROBES:
             raise ValueError(f"two probes are called {id}")
-        _PROBES[id] = Probe(id, sends, proves, does_not_prove, tokens, function)
+        _PROBES[id] = Probe(id, sends, proves, does_not_prove, tokens, seconds, level, function)
         return function
 
     return register
@@ -50,6 +61,6 @@ def probe(
 
 def all_probes() -> list[Probe]:
     """Return every probe, ordered by id."""
-    import llamaops.probes.server  # noqa: F401 - imports every probe module
+    import llamaops.probes.everything  # noqa: F401 - imports every probe module
 
     return [_PROBES[name] for name in sorted(_PROBES)]

@@ -14,10 +14,11 @@ from llamaops.probes.health import HealthAnswer, probe_health
 from llamaops.probes.metrics import MetricsAnswer, probe_metrics
 from llamaops.probes.models import ListedModel, ModelsAnswer, probe_models
 from llamaops.probes.props import PropsAnswer, probe_props
+from llamaops.probes.selection import Selection, select
 from llamaops.probes.slots import SlotsAnswer, probe_slots
 from llamaops.probes.tokenize import probe_tokenize
 from llamaops.schema.bounds import Bounds
-from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted
+from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted, not_selected
 from llamaops.schema.shape import Shape
 from llamaops.system.http import HttpClient
 
@@ -86,23 +87,32 @@ class ServerFacts(Shape, frozen=True, kw_only=True):
                 source = Source(kind="http", name=answer.request, evidence=evidence)
                 return Known(value=answer, source=source)
         fact = getattr(self, probe.replace("-", "_"), None)
+        if isinstance(fact, Unknown) and fact.why == "not_selected":
+            return fact
         return not_attempted(fact.detail if isinstance(fact, Unknown) else f"{probe} was not asked")
 
 
 class _Session:
     """One run of all probes: the budget, and every answer so far."""
 
-    def __init__(self, client: HttpClient, total_s: float) -> None:
+    def __init__(self, client: HttpClient, total_s: float, selection: Selection) -> None:
         self.client = client
+        self.selection = selection
         self.answers: list[EndpointAnswer] = []
         self._end = client.now() + total_s
         self.stop: str | None = None
         """Why nothing more is sent."""
 
     def ask(
-        self, function: Callable[[Bounds], tuple[EndpointAnswer, Fact[T]]], *, wall_s: float = QUICK.wall_s
+        self,
+        probe: str,
+        function: Callable[[Bounds], tuple[EndpointAnswer, Fact[T]]],
+        *,
+        wall_s: float = QUICK.wall_s,
     ) -> Fact[T]:
-        """Run one probe within what is left of the budget, and note its answer."""
+        """Run one probe, where it is selected, within what is left of the budget, and note its answer."""
+        if probe not in self.selection:
+            return not_selected(self.selection.why_not(probe))
         left = self._end - self.client.now()
         if left <= 0:
             self.stop = self.stop or "the time for all probes together was used up"
@@ -126,6 +136,7 @@ def collect_server(
     request_s: float = REQUEST_S,
     quick_s: float = QUICK.wall_s,
     total_s: float = TOTAL_S,
+    selection: Selection | None = None,
 ) -> ServerFacts:
     """Ask a running server every question in order; whatever it does is a fact.
 
@@ -137,25 +148,30 @@ def collect_server(
         request_s: Bound on one generating request.
         quick_s: Bound on one light request.
         total_s: Bound on all requests together.
+        selection: The probes to ask; all of level basic where none is given.
 
     Units: seconds and tokens. Raises: nothing for what a server does.
     """
-    run = _Session(client, total_s)
-    health = run.ask(lambda b: probe_health(client, bounds=b), wall_s=quick_s)
+    run = _Session(client, total_s, selection or select("basic"))
+    health = run.ask("health", lambda b: probe_health(client, bounds=b), wall_s=quick_s)
     run.stop = _why_stop(run.answers[0]) if run.answers else run.stop
-    models = run.ask(lambda b: probe_models(client, bounds=b), wall_s=quick_s)
-    props = run.ask(lambda b: probe_props(client, bounds=b), wall_s=quick_s)
+    models = run.ask("models", lambda b: probe_models(client, bounds=b), wall_s=quick_s)
+    props = run.ask("props", lambda b: probe_props(client, bounds=b), wall_s=quick_s)
     name = choose_model(models, props, asked, model)
-    query = _query(props, name)
-    metrics = run.ask(lambda b: probe_metrics(client, bounds=b, query=query), wall_s=quick_s)
+    query = router_query(props, name)
+    metrics = run.ask("metrics", lambda b: probe_metrics(client, bounds=b, query=query), wall_s=quick_s)
     if isinstance(name, Unknown) and isinstance(props, Known) and props.value.is_router:
         run.stop = run.stop or name.detail
     generated = _Generated(run, _name(name), asked, _Limits(max_tokens, request_s, quick_s))
     without_key = _ask_without_key(run, _name(name), quick_s)
-    slots = run.ask(lambda b: probe_slots(client, bounds=b, query=query), wall_s=quick_s)
-    metrics_after = run.ask(lambda b: _again(probe_metrics(client, bounds=b, query=query)), wall_s=quick_s)
+    slots = run.ask("slots", lambda b: probe_slots(client, bounds=b, query=query), wall_s=quick_s)
+    metrics_after = run.ask(
+        "metrics", lambda b: _again(probe_metrics(client, bounds=b, query=query)), wall_s=quick_s
+    )
     run.stop = None
-    health_after = run.ask(lambda b: probe_health(client, bounds=b, name="health-after"), wall_s=quick_s)
+    health_after = run.ask(
+        "health", lambda b: probe_health(client, bounds=b, name="health-after"), wall_s=quick_s
+    )
     return ServerFacts(
         origin=client.origin.url,
         endpoints=tuple(run.answers),
@@ -194,22 +210,28 @@ class _Generated:
     ) -> None:
         client, tokens, wall_s = run.client, limits.max_tokens, limits.request_s
         self.prompt_tokens = run.ask(
-            lambda b: probe_tokenize(client, PROMPT, bounds=b), wall_s=limits.quick_s
+            "tokenize", lambda b: probe_tokenize(client, PROMPT, bounds=b), wall_s=limits.quick_s
         )
-        chat = run.ask(lambda b: probe_chat(client, model=model, max_tokens=tokens, bounds=b), wall_s=wall_s)
+        chat = run.ask(
+            "chat", lambda b: probe_chat(client, model=model, max_tokens=tokens, bounds=b), wall_s=wall_s
+        )
         self.chat = self._counted(run, chat, limits.quick_s)
         before, state = run.stop, run.state("chat")
         if state in {"no_answer", "unreachable", "absent", "switched_off"}:
             run.stop = before or f"the chat request before it came to: {state.replace('_', ' ')}"
-        self.chat_other = run.ask(lambda b: probe_chat_other(client, model=model, bounds=b), wall_s=wall_s)
+        self.chat_other = run.ask(
+            "chat-other", lambda b: probe_chat_other(client, model=model, bounds=b), wall_s=wall_s
+        )
         self.chat_stream = run.ask(
-            lambda b: probe_chat_stream(client, model=model, max_tokens=tokens, bounds=b), wall_s=wall_s
+            "chat-stream",
+            lambda b: probe_chat_stream(client, model=model, max_tokens=tokens, bounds=b),
+            wall_s=wall_s,
         )
         run.stop = before
         self.embeddings: Fact[EmbeddingsAnswer] = not_attempted("the server is not one for embeddings")
         if asked.embeddings or state in {"absent", "switched_off"}:
             self.embeddings = run.ask(
-                lambda b: probe_embeddings(client, model=model, bounds=b), wall_s=wall_s
+                "embeddings", lambda b: probe_embeddings(client, model=model, bounds=b), wall_s=wall_s
             )
 
     @staticmethod
@@ -221,7 +243,9 @@ class _Generated:
             return chat
         text = chat.value.text
         count = run.ask(
-            lambda b: probe_tokenize(run.client, text, bounds=b, name="tokenize-answer"), wall_s=quick_s
+            "tokenize",
+            lambda b: probe_tokenize(run.client, text, bounds=b, name="tokenize-answer"),
+            wall_s=quick_s,
         )
         if not isinstance(count, Known):
             return chat
@@ -260,7 +284,7 @@ def _name(name: Fact[str]) -> str | None:
     return name.value if isinstance(name, Known) else None
 
 
-def _query(props: Fact[PropsAnswer], name: Fact[str]) -> str:
+def router_query(props: Fact[PropsAnswer], name: Fact[str]) -> str:
     """Return the query that a router needs; it must not load a model because of a question."""
     if not (isinstance(props, Known) and props.value.is_router and isinstance(name, Known)):
         return ""
@@ -281,6 +305,8 @@ def _why_stop(health: EndpointAnswer) -> str | None:
 
 
 def _ask_without_key(run: _Session, model: str | None, quick_s: float) -> Fact[tuple[EndpointAnswer, ...]]:
+    if "auth" not in run.selection:
+        return not_selected(run.selection.why_not("auth"))
     if not run.client.has_key:
         return not_attempted("no API key is used")
     if run.stop is not None:

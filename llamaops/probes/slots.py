@@ -39,6 +39,8 @@ class SlotAnswer(Shape, frozen=True, kw_only=True):
     """Whether it is working at this moment; `state` in builds before November 2024."""
     decoded_tokens: int | None = None
     """Tokens that the current request has generated."""
+    task: int | None = None
+    """Number of the current or last task."""
 
 
 class SlotsAnswer(Shape, frozen=True, kw_only=True):
@@ -96,7 +98,8 @@ def _slot(item: Json) -> SlotAnswer:
         id=number,
         context_tokens=whole(item, "n_ctx"),
         is_processing=busy,
-        decoded_tokens=whole(counts, "n_decoded"),
+        decoded_tokens=whole(counts, "n_decoded") if "n_decoded" in counts else whole(item, "n_decoded"),
+        task=whole(item, "id_task") if "id_task" in item else whole(item, "task_id"),
     )
 
 

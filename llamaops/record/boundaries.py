@@ -19,7 +19,7 @@ TESTED_BY: Mapping[BoundaryName, str] = {
     "model_load": "llamaops smoke --model MODEL",
     "generated_output": "llamaops smoke --model MODEL --max-tokens 64",
     "api_response": "llamaops serve --model MODEL --verify",
-    "concurrency": "try several requests at once by hand; this version of llamaops does not",
+    "concurrency": "llamaops serve --model MODEL --verify --level standard, or llamaops verify URL",
     "benchmark": "run llama-bench twice with one variable changed; this version of llamaops does not",
 }
 

@@ -25,7 +25,7 @@ MEANING: dict[BoundaryName, str] = {
     "model_load": "the load log says loaded, and the buffers lie on the devices asked for",
     "generated_output": "a bounded prompt gave usable text through the path the workload uses",
     "api_response": "our own server, on the address asked for, answered a representative request",
-    "concurrency": "the slots asked for exist, run side by side, and a late request joins",
+    "concurrency": "requests at once were all answered, side by side on every slot and queued beyond them",
     "benchmark": "two measurements that differ in one variable were compared with their spread",
 }
 

@@ -17,6 +17,7 @@ Why = Literal[
     "unparsed",  # there was an answer, in a form that we do not know
     "unsupported",  # this build, platform or device does not offer it
     "not_attempted",  # nobody looked; never to be read as absent
+    "not_selected",  # nobody looked, because the operator left it out; no check is judged by it
 ]
 
 
@@ -71,3 +72,10 @@ def known(value: T, source: Source) -> Known[T]:
 def not_attempted(detail: str) -> Unknown:
     """Return the fact that nobody looked, with the reason why not."""
     return Unknown(why="not_attempted", detail=detail, source=Source(kind="computed", name="not attempted"))
+
+
+def not_selected(detail: str) -> Unknown:
+    """Return the fact that nobody looked because the operator did not ask for it."""
+    return Unknown(
+        why="not_selected", detail=detail, source=Source(kind="operator", name="--level, --only, --skip")
+    )

@@ -341,7 +341,7 @@ class _Job:
         body = b"" if content_type.startswith("text/event-stream") else bytes(self._body)
         return StreamExchange(
             self.status or 0, self.headers, tuple(self.events), comments, end, detail, body,
-            self._elapsed_s, self._kept(),
+            self._elapsed_s, self._kept(), self._sent,
         )  # fmt: skip
 
     def failure(self, error: BaseException) -> HttpFailure:

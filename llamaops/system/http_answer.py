@@ -66,6 +66,8 @@ class StreamExchange:
     """The body as it came where it is not an event stream; empty otherwise."""
     elapsed_s: float
     evidence: str | None = None
+    sent_at_s: float = 0.0
+    """When the request had been sent, by the clock's monotonic seconds."""
 
     def header(self, name: str) -> str:
         """Return a header's value, or the empty text."""

@@ -1,8 +1,9 @@
 """Every liar: what it lies about, and the finding that must not pass because of it.
 
 `LIARS` is for the server checks (`tests/integration/test_liars.py`) and for whole commands alike. `level`
-says which of the two can see the lie: `answers` needs only a running server, `command` the load log or the
-process. `install` makes a program of the right name, which llamaops can be pointed at.
+says what can see the lie: `answers` needs only a running server, `standard` and `full` the probes of that
+level, `command` the load log or the process. `install` makes a program of the right name, which llamaops can
+be pointed at.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Liar:
     status: Literal["failed", "unknown"] = "failed"
     """`unknown` where waiting longer could have helped: a hang is not told from a slow machine."""
     program: Program = "llama-server"
-    level: Literal["answers", "command"] = "answers"
+    level: Literal["answers", "standard", "full", "command"] = "answers"
     flags: tuple[str, ...] = ()
     """Further flags of the program, such as --embeddings."""
     key: bool = False
@@ -47,6 +48,35 @@ def _answers(name: str, about: str, check: str, *, status: Literal["failed", "un
 def _text(name: str, about: str) -> Liar:
     return Liar(name=name, about=about, boundary="generated_output", check="server.chat-text-is-usable")
 
+
+def _crowd(name: str, about: str, check: str, *, status: Literal["failed", "unknown"] = "failed") -> Liar:
+    return Liar(
+        name=name, about=about, boundary="concurrency", check=f"concurrency.{check}", status=status,
+        level="standard",
+    )  # fmt: skip
+
+
+CROWD_LIARS = (
+    _crowd("serialized", "has two slots, and answers one request after the other", "slots-run-side-by-side"),
+    _crowd(
+        "serialized-after-the-first-piece",
+        "gives each request a first piece at once, and then answers one after the other",
+        "slots-run-side-by-side",
+    ),
+    _crowd("half-of-the-slots", "says two slots, and uses one", "slots-run-side-by-side"),
+    _crowd("more-than-its-slots", "takes more requests than it says it has slots", "slots-run-side-by-side"),
+    _crowd("no-continuous-batching", "lets a late request wait though a slot is free", "late-request-joins"),
+    _crowd("crowd-fails-together", "several requests fail together", "every-request-is-answered"),
+    _crowd("crowd-one-fails", "one of several fails inside its stream", "every-request-is-answered"),
+    _crowd("crowd-one-empty", "one of several gets no text", "every-request-is-answered"),
+    _crowd("crowd-one-hangs", "one of several stands still", "every-request-is-answered"),
+    _crowd("crowd-one-cut", "one of several is cut", "every-request-is-answered"),
+    _crowd("crowd-turned-away", "one of several is turned away", "every-request-is-answered"),
+    _crowd("crowd-swapped", "one answer is given to all", "answers-belong-to-their-requests"),
+    _crowd("crowd-same-id", "all answers have one id", "answers-belong-to-their-requests"),
+    _crowd("crowd-limit-ignored", "answers longer than asked", "answers-belong-to-their-requests"),
+)
+"""Lies that show only when several requests come at once."""
 
 SERVER_LIARS = (
     _answers("chat-hangs", "says ready, and never answers a request", "chat-answers", status="unknown"),
@@ -217,7 +247,7 @@ COMPLETION_LIARS = (
 )
 """Completion programs that lie; `leaves-a-grandchild` answers well, and nothing of it may be left."""
 
-LIARS = (*SERVER_LIARS, *COMMAND_LIARS, *COMPLETION_LIARS)
+LIARS = (*SERVER_LIARS, *CROWD_LIARS, *COMMAND_LIARS, *COMPLETION_LIARS)
 
 
 def install(folder: Path, program: Program, *lies: str, extra: tuple[str, ...] = ()) -> Path:

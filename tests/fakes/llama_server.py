@@ -20,6 +20,7 @@ import socketserver
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -40,6 +41,13 @@ def tokens_of(text: str) -> list[str]:
     return re.findall(r"\s*\S+", text)
 
 
+def _said(piece: str, number: int, crowd: str) -> str:
+    """Return what a piece says; the first has no space before it."""
+    if crowd == "one-empty":
+        return ""
+    return piece if number else piece.removeprefix(" ")
+
+
 class State:
     """What the running fake remembers."""
 
@@ -51,10 +59,67 @@ class State:
         self.prompt_tokens = 0
         self.generated = 0
         self.fixed_id = secrets.token_hex(8)
+        self.work = Slots(options, lie)
+        self.crowded = 0
 
     @property
     def name(self) -> str:
         return self.lie.alias or self.options.aliases[0]
+
+
+class Slots:
+    """Who is at work: a request takes a slot or waits, as the lie has it."""
+
+    def __init__(self, options: Options, lie: Behaviour) -> None:
+        self.lie = lie
+        self.count = options.slots
+        self.taken: dict[int, int] = {}
+        """Tokens generated, by number of the slot."""
+        self.waiting = 0
+        self.gathering = False
+        self.busy_decodes = self.decodes = 0
+        self.changed = threading.Condition()
+
+    def _limit(self) -> int:
+        limits = {"serial": 1, "half": max(1, self.count // 2), "twice": self.count * 2}
+        return limits.get(self.lie.batching, self.count)
+
+    def _may_start(self) -> bool:
+        if self.lie.batching == "no-join" and self.taken and not self.gathering:
+            return False
+        return len(self.taken) < self._limit()
+
+    @contextlib.contextmanager
+    def slot(self, limit: int | None = None) -> Iterator[int]:
+        """Wait for a slot and hold it."""
+        with self.changed:
+            self.waiting += 1
+            while not self._may_start() or (limit is not None and len(self.taken) >= limit):
+                self.changed.wait()
+            self.waiting -= 1
+            number = next(n for n in range(10_000) if n not in self.taken)
+            self.taken[number] = 0
+        try:
+            yield number
+        finally:
+            with self.changed:
+                del self.taken[number]
+                # Without continuous batching those that wait start together, once nobody works.
+                if self.lie.batching == "no-join" and not self.taken and self.waiting:
+                    self.gathering = True
+                    threading.Timer(0.02, self._stop_gathering).start()
+                self.changed.notify_all()
+
+    def _stop_gathering(self) -> None:
+        with self.changed:
+            self.gathering = False
+
+    def token(self, number: int) -> None:
+        """Note that a slot has generated a token; those at work generate theirs in the same decode."""
+        with self.changed:
+            self.taken[number] += 1
+            self.busy_decodes += 1
+            self.decodes += number == min(self.taken)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -176,8 +241,16 @@ class Handler(BaseHTTPRequestHandler):
             return
         count = lie.slots or options.slots
         context = lie.context or options.slot_context
-        slot = {"n_ctx": context, "speculative": False, "is_processing": False, "prompt": "somebody's words"}
-        self._json([{"id": number, **slot} for number in range(count)])
+        slot = {"n_ctx": context, "speculative": False, "prompt": "somebody's words"}
+        taken = dict(self.state.work.taken)
+        shown = []
+        for number in range(count):
+            busy = number in taken
+            shown.append({"id": number, **slot, "is_processing": busy})
+            if busy:
+                counts = {"has_next_token": True, "n_remain": 9, "n_decoded": taken[number]}
+                shown[-1].update(id_task=number, next_token=[counts])
+        self._json(shown)
 
     def _at_metrics(self, _request: object) -> None:
         if "--metrics" not in self.state.options.flags:
@@ -186,8 +259,16 @@ class Handler(BaseHTTPRequestHandler):
         values = {
             "prompt_tokens_total": self.state.prompt_tokens,
             "tokens_predicted_total": self.state.generated,
+            "n_decode_total": self.state.work.decodes,
+        }
+        work = self.state.work
+        gauges = {
+            "requests_processing": len(work.taken),
+            "requests_deferred": work.waiting,
+            "n_busy_slots_per_decode": work.busy_decodes / work.decodes if work.decodes else 0,
         }
         lines = [f"# TYPE llamacpp:{k} counter\nllamacpp:{k} {v}" for k, v in values.items()]
+        lines += [f"# TYPE llamacpp:{k} gauge\nllamacpp:{k} {v}" for k, v in gauges.items()]
         self._send(200, ("\n".join(lines) + "\n").encode(), "text/plain; version=0.0.4")
 
     def _at_tokenize(self, request: dict[str, Any]) -> None:
@@ -219,7 +300,7 @@ class Handler(BaseHTTPRequestHandler):
 
     # ------------------------------------------------------------------ the model
 
-    def _pieces(self, prompt: str, limit: int) -> list[str]:
+    def _pieces(self, prompt: str, limit: int, *, on_and_on: bool = False) -> list[str]:
         """Return the tokens of an answer, lies included."""
         lie = self.state.lie
         fixed = {
@@ -233,6 +314,8 @@ class Handler(BaseHTTPRequestHandler):
             key = next((word for word in ANSWERS if word in prompt), None)
             text = ANSWERS[key] if key else DEFAULT_ANSWER
         pieces = tokens_of(text) if text.strip() else ([text] if text else [])
+        if on_and_on and pieces:
+            pieces = [f" {pieces[at % len(pieces)].strip()}{at // len(pieces) or ''}" for at in range(limit)]
         if lie.over_limit:
             return [f"{piece} and" for piece in pieces] * 40
         return pieces[:limit]
@@ -245,23 +328,30 @@ class Handler(BaseHTTPRequestHandler):
             return
         prompt = str(request["messages"][-1]["content"])
         limit = int(request.get("max_tokens") or 64)
-        pieces = self._pieces(prompt, limit)
+        on_and_on = bool(request.get("ignore_eos"))
+        pieces = self._pieces(prompt, limit, on_and_on=on_and_on)
+        if on_and_on and lie.crowd == "swapped":
+            prompt = "One answer for everybody."
+        if on_and_on and lie.crowd == "over-limit":
+            pieces += pieces
         finish: str | None = "length" if len(pieces) >= limit else "stop"
         if lie.finish != "auto":
             finish = lie.finish
         usage = self._usage(prompt, pieces, limit)
         state.prompt_tokens += usage["prompt_tokens"]
         state.generated += len(pieces)
+        one_id = lie.fixed_id or (on_and_on and lie.crowd == "same-id")
         head = {
             "created": 1_700_000_000 if lie.fixed_id else int(time.time()),
-            "id": f"chatcmpl-{state.fixed_id if lie.fixed_id else secrets.token_hex(8)}",
+            "id": f"chatcmpl-{state.fixed_id if one_id else secrets.token_hex(8)}",
             "model": lie.chat_model or state.name,
             "system_fingerprint": state.options.build,
         }
         if request.get("stream"):
             self._stream(head, pieces, finish, usage, request)
             return
-        time.sleep(min(len(pieces), 64) * state.options.token_s)
+        with state.work.slot():
+            time.sleep(min(len(pieces), 64) * state.options.token_s)
         message: dict[str, object] = {"role": "assistant", "content": "".join(pieces).removeprefix(" ")}
         if lie.content == "null":
             message["content"] = None
@@ -308,12 +398,42 @@ class Handler(BaseHTTPRequestHandler):
         usage: dict[str, int],
         request: dict[str, Any],
     ) -> None:
-        lie, pace = self.state.lie, self.state.options.token_s
+        lie = self.state.lie
         if lie.stream == "json":
             self._json({**head, "choices": [{"message": {"role": "assistant", "content": "".join(pieces)}}]})
             return
         if lie.stream == "hang":
             time.sleep(3600)
+        crowd = self._crowd(request)
+        if crowd == "busy-503":
+            self._error(503, "no slot available", "unavailable_error")
+            return
+        slot: int | None = None
+        with contextlib.ExitStack() as stack:
+            if lie.batching != "serial-first":
+                slot = stack.enter_context(self.state.work.slot())
+            self._events(head, pieces, finish, usage, request, (stack, slot, crowd))
+
+    def _crowd(self, request: dict[str, Any]) -> str:
+        """Return what is to become of this one of several requests at once."""
+        kind = self.state.lie.crowd
+        if kind == "ok" or not (request.get("ignore_eos") and request.get("stream")):
+            return ""
+        self.state.crowded += 1
+        alone = kind in {"one-fails", "one-empty", "one-hangs", "one-cut", "busy-503", "over-limit"}
+        return "" if alone and self.state.crowded != 2 else kind
+
+    def _events(
+        self,
+        head: dict[str, object],
+        pieces: list[str],
+        finish: str | None,
+        usage: dict[str, int],
+        request: dict[str, Any],
+        work: tuple[contextlib.ExitStack, int | None, str],
+    ) -> None:
+        lie, pace = self.state.lie, self.state.options.token_s
+        stack, slot, crowd = work
         head = {**head, "object": "chat.completion.chunk"}
         if lie.stream_model:
             head["model"] = lie.stream_model
@@ -338,8 +458,13 @@ class Handler(BaseHTTPRequestHandler):
 
         event(choice({"role": "assistant", "content": None}))
         for number, piece in enumerate(self._shown(pieces)):
-            event(choice({"content": piece if number else piece.removeprefix(" ")}))
+            event(choice({"content": _said(piece, number, crowd)}))
             time.sleep(pace)
+            if slot is None:
+                slot = stack.enter_context(self.state.work.slot(1))
+            self.state.work.token(slot)
+            if number == 3 and self._fails_in_a_crowd(crowd, event):
+                return
             if number == len(pieces) // 2 and self._breaks_off(event):
                 return
             if lie.stream == "lumps" and number % (len(pieces) // 2 + 1) == len(pieces) // 2:
@@ -348,17 +473,32 @@ class Handler(BaseHTTPRequestHandler):
         if lie.stream != "no-finish":
             event(choice({}, finish))
         if request.get("stream_options", {}).get("include_usage") and lie.stream != "no-usage":
-            last: dict[str, object] = {"choices": []}
-            if lie.usage != "missing":
-                last["usage"] = usage
-            if lie.timings:
-                last["timings"] = self._timings(pieces)
-            event(last)
+            event(self._last(usage, pieces))
         if lie.stream != "no-done":
             event("[DONE]")
         if buffered:
             self._chunk(b"".join(buffered))
         self._chunk(b"")
+
+    def _last(self, usage: dict[str, int], pieces: list[str]) -> dict[str, object]:
+        last: dict[str, object] = {"choices": []}
+        if self.state.lie.usage != "missing":
+            last["usage"] = usage
+        if self.state.lie.timings:
+            last["timings"] = self._timings(pieces)
+        return last
+
+    def _fails_in_a_crowd(self, crowd: str, event: Any) -> bool:
+        """Do what becomes of one of several requests; true ends it."""
+        if crowd in {"all-fail", "one-fails"}:
+            message = "Context size has been exceeded."
+            event(json.dumps({"error": {"code": 500, "message": message, "type": "server_error"}}))
+            self._chunk(b"")
+        elif crowd == "one-hangs":
+            time.sleep(3600)
+        elif crowd == "one-cut":
+            self.close_connection = True
+        return crowd in {"all-fail", "one-fails", "one-cut"}
 
     def _shown(self, pieces: list[str]) -> list[str]:
         """Return the pieces of text that are streamed."""

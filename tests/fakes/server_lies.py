@@ -60,6 +60,13 @@ class Behaviour:
     """ok, constant, zero, nan, 500."""
     die_after_health: int = 0
     """Ends after so many answers 200 of /health; 0 is never."""
+    batching: str = "ok"
+    """ok, serial (one request at a time), serial-first (each gets its first piece at once, and then has to
+    wait), no-join (a new one waits until all running ones have ended), half (half of the slots work),
+    twice (takes more requests than it has slots)."""
+    crowd: str = "ok"
+    """What becomes of several at once: ok, all-fail (500 inside the stream), one-fails, one-empty, one-hangs,
+    one-cut, swapped (one gets the answer of another), same-id, busy-503, over-limit."""
     log: str = "cpu"
     """Load log: cpu, gpu (device buffers), claims-gpu (an offload line, and CPU buffers)."""
     devices: str = "none"
@@ -170,6 +177,21 @@ LIES: dict[str, Behaviour] = {
     "embeddings-zero": Behaviour(chat="501", embeddings="zero"),
     "embeddings-not-numbers": Behaviour(chat="501", embeddings="nan"),
     "no-inference-at-all": Behaviour(chat="404", embeddings="500"),
+    # several requests at once
+    "serialized": Behaviour(batching="serial"),
+    "serialized-after-the-first-piece": Behaviour(batching="serial-first"),
+    "half-of-the-slots": Behaviour(batching="half"),
+    "no-continuous-batching": Behaviour(batching="no-join"),
+    "more-than-its-slots": Behaviour(batching="twice"),
+    "crowd-fails-together": Behaviour(crowd="all-fail"),
+    "crowd-one-fails": Behaviour(crowd="one-fails"),
+    "crowd-one-empty": Behaviour(crowd="one-empty"),
+    "crowd-one-hangs": Behaviour(crowd="one-hangs"),
+    "crowd-one-cut": Behaviour(crowd="one-cut"),
+    "crowd-swapped": Behaviour(crowd="swapped"),
+    "crowd-same-id": Behaviour(crowd="same-id"),
+    "crowd-turned-away": Behaviour(crowd="busy-503"),
+    "crowd-limit-ignored": Behaviour(crowd="over-limit"),
     # devices, and ends
     "gpu-asked-weights-on-cpu": Behaviour(log="cpu", devices="vulkan"),
     "gpu-claimed-weights-on-cpu": Behaviour(log="claims-gpu", devices="vulkan"),

@@ -15,12 +15,14 @@ import pytest
 from llamaops.checks.registry import all_checks, run_check
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.sockets import SocketFacts, collect_sockets
+from llamaops.probes.concurrency import ConcurrencyFacts, collect_concurrency
+from llamaops.probes.selection import select
 from llamaops.probes.server import ServerFacts, collect_server
 from llamaops.schema.evidence import Evidence
 from llamaops.schema.finding import Finding
 from llamaops.system.http import Exchange, HttpClient, Origin
 from tests.fakes.fact_groups import binary_facts, gguf_facts
-from tests.fakes.liars import ROOT, SERVER_LIARS, Liar
+from tests.fakes.liars import CROWD_LIARS, ROOT, SERVER_LIARS, Liar
 from tests.fakes.server_lies import LIES
 
 KEY = "the-key-of-this-test"
@@ -28,6 +30,9 @@ ALIAS = "llamaops-one-time-alias"
 MODEL = "/models/tiny.gguf"
 REQUEST_S = 1.5
 """Long for a fake that answers in 200 ms, short enough to wait for one that never does."""
+
+
+CROWD_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,21 @@ def running(*arguments: str, environ: dict[str, str] | None = None) -> Iterator[
             process.stderr.close()
 
 
-def judge(liar: Liar) -> Judged:
+def judge(liar: Liar, level: str = "basic", slots: int = 2) -> Judged:
     key = KEY if liar.key else None
-    flags = ["-m", MODEL, "--alias", ALIAS, "-np", "2", "-c", "1024", "--metrics", "--host", "127.0.0.1"]
+    flags = [
+        "-m",
+        MODEL,
+        "--alias",
+        ALIAS,
+        "-np",
+        str(slots),
+        "-c",
+        "1024",
+        "--metrics",
+        "--host",
+        "127.0.0.1",
+    ]
     environ = {"LLAMA_API_KEY": KEY} if key else {}
     kept: dict[str, Evidence] = {}
 
@@ -89,7 +106,7 @@ def judge(liar: Liar) -> Judged:
     with running("--lie", liar.name, *flags, *liar.flags, environ=environ) as (pid, port):
         client = HttpClient(Origin.parse(f"http://127.0.0.1:{port}"), api_key=key, keep=keep)
         asked = AskedFacts(
-            alias=ALIAS, model_path=MODEL, host="127.0.0.1", port=port, ctx_size=1024, parallel=2,
+            alias=ALIAS, model_path=MODEL, host="127.0.0.1", port=port, ctx_size=1024, parallel=slots,
             kv_unified=False, api_key=key is not None,
         )  # fmt: skip
         sockets = collect_sockets(pid, host="127.0.0.1", port=port)
@@ -98,16 +115,27 @@ def judge(liar: Liar) -> Judged:
             assert isinstance(ready, Exchange)
             assert ready.status == 200
         began = time.monotonic()
-        server = collect_server(client, asked, request_s=REQUEST_S, quick_s=1.0, total_s=20)
+        selection = select(level)
+        server = collect_server(
+            client, asked, request_s=REQUEST_S, quick_s=1.0, total_s=20, selection=selection
+        )
+        more: dict[type, object] = {}
+        if level != "basic":
+            more[ConcurrencyFacts] = collect_concurrency(
+                client, server, selection, unified=False, total_s=20, request_s=CROWD_S
+            )
         elapsed_s = time.monotonic() - began
     groups = {
         AskedFacts: asked,
         SocketFacts: sockets,
         ServerFacts: server,
+        **more,
         **gguf_facts(embedding_length=576, parameter_count=134515008),
         **binary_facts(build=1, commit="7e4c0a9"),
     }
-    found = [run_check(check, groups) for check in all_checks(("server",))]
+    areas = ("server",) if level == "basic" else ("server", "concurrency")
+    checks = [check for check in all_checks(areas) if set(check.inputs().values()) <= set(groups)]
+    found = [run_check(check, groups) for check in checks]
     return Judged({item.check: item for item in found if item is not None}, server, kept, elapsed_s)
 
 
@@ -116,6 +144,21 @@ def test_the_honest_server_passes_every_check() -> None:
     assert judged.not_passed == {}
     assert {item.status for item in judged.findings.values()} == {"passed"}
     assert len(judged.findings) >= 17
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+def test_the_honest_server_passes_with_several_requests_at_once(slots: int) -> None:
+    judged = judge(Liar("honest", "nothing", "api_response", ""), "standard", slots)
+    assert judged.not_passed == {}
+    assert {item.status for item in judged.findings.values()} == {"passed"}
+    summary = judged.findings["concurrency.slots-run-side-by-side"].summary
+    assert ("one slot" in summary) is (slots == 1)
+    assert ("concurrency.late-request-joins" in judged.findings) is (slots > 1)
+
+
+@pytest.mark.parametrize("liar", CROWD_LIARS, ids=lambda liar: liar.name)
+def test_a_liar_does_not_pass_several_requests_at_once(liar: Liar) -> None:
+    test_a_liar_does_not_pass(liar)
 
 
 def test_the_honest_server_with_a_key_passes_every_check_and_the_key_is_kept_nowhere() -> None:
@@ -135,7 +178,7 @@ def test_an_embeddings_server_is_judged_by_its_embeddings() -> None:
 
 @pytest.mark.parametrize("liar", SERVER_LIARS, ids=lambda liar: liar.name)
 def test_a_liar_does_not_pass(liar: Liar) -> None:
-    judged = judge(liar)
+    judged = judge(liar, "basic" if liar.level == "answers" else liar.level)
     finding = judged.findings[liar.check]
     assert finding.status == liar.status, judged.not_passed
     assert finding.boundary == liar.boundary
@@ -150,7 +193,7 @@ def test_a_liar_does_not_pass(liar: Liar) -> None:
 def test_every_lie_of_the_fake_has_a_row() -> None:
     from tests.fakes.liars import COMMAND_LIARS, HONEST_BUT_UNRULY
 
-    rows = {liar.name for liar in (*SERVER_LIARS, *COMMAND_LIARS)} | set(HONEST_BUT_UNRULY)
+    rows = {liar.name for liar in (*SERVER_LIARS, *CROWD_LIARS, *COMMAND_LIARS)} | set(HONEST_BUT_UNRULY)
     honest = {"honest", "honest-fast", "embeddings-only", "gpu-honest"}
     assert set(LIES) == rows | honest
 

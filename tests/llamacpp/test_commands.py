@@ -121,8 +121,11 @@ def test_serve_verify_once(records: Path, bin_dir: str, embedded_model: str) -> 
     ]
     ran = command.run_json([*words, "--parallel", "2"], records)
     assert ran.status == 0, (ran.err, ran.open_findings())
-    assert ran.record["strongest"] == "api_response"
-    assert ran.state("concurrency") == "not_tested"
+    assert ran.record["strongest"] == "concurrency"
+    assert ran.state("benchmark") == "not_tested"
+    assert "parallel: 2 of 2 slots" in ran.finding("concurrency.slots-run-side-by-side")["summary"]
+    assert "beside a running one" in ran.finding("concurrency.late-request-joins")["summary"]
+    assert "runs as planned" in ran.finding("server.plan-is-what-runs")["summary"]
     facts = ran.record["facts"]
     assert facts["lifecycle"]["stop"] in {"first_sigterm", "second_sigterm"}
     assert facts["lifecycle"]["left"] == []
@@ -163,7 +166,7 @@ def test_a_model_cut_short_is_refused_before_anything_starts(
     assert ran.state("model_file") == "failed"
     assert ran.state("model_load") == "not_tested"
     assert "lifecycle" not in ran.record["facts"]
-    assert ran.record["promised"][-1] == "api_response"
+    assert ran.record["promised"][-1] == "concurrency"
 
 
 def test_a_busy_port_is_named_and_nobody_is_mistaken_for_us(

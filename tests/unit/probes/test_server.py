@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from llamaops.checks.registry import all_checks, run_check
 from llamaops.facts.asked import AskedFacts
 from llamaops.probes.endpoint import EndpointAnswer
 from llamaops.probes.registry import all_probes
+from llamaops.probes.selection import select
 from llamaops.probes.server import ServerFacts, collect_server
 from llamaops.schema.fact import Known, Unknown
 from tests.fakes.http_client import Answer, FakeClient, answered, failed, recorded, recorded_stream
@@ -247,7 +249,25 @@ def test_where_chat_is_switched_off_embeddings_are_asked() -> None:
 def test_every_probe_says_what_it_sends_proves_and_does_not_prove() -> None:
     probes = all_probes()
     assert {probe.id for probe in probes} == {
-        "auth", "chat", "chat-other", "chat-stream", "embeddings", "health", "metrics", "models", "props",
-        "slots", "tokenize",
+        "auth", "chat", "chat-other", "chat-stream", "concurrency", "embeddings", "health", "late-request",
+        "metrics", "models", "props", "slots", "tokenize",
     }  # fmt: skip
-    assert all(p.sends and p.proves and p.does_not_prove and p.tokens for p in probes)
+    assert all(p.sends and p.proves and p.does_not_prove and p.tokens and p.seconds for p in probes)
+
+
+def test_what_is_left_out_is_not_asked_and_no_check_is_judged_by_it() -> None:
+    server, fake = collect(honest(), selection=select("basic", [], ["chat-stream,slots", "metrics"]))
+    assert f"{CHAT} stream" not in fake.sent
+    assert not {"GET /slots", "GET /metrics"} & set(fake.sent)
+    for fact in (server.chat_stream, server.slots, server.metrics, server.metrics_after):
+        assert isinstance(fact, Unknown)
+        assert fact.why == "not_selected"
+    skipped = server.outcome("chat-stream")
+    assert isinstance(skipped, Unknown)
+    assert skipped.why == "not_selected"
+    groups: dict[type, object] = {ServerFacts: server, AskedFacts: ASKED}
+    checks = [c for c in all_checks(("server",)) if set(c.inputs().values()) <= set(groups)]
+    found = {item.check: item for item in (run_check(check, groups) for check in checks) if item is not None}
+    assert found["server.stream-is-complete"].status == "not_run"
+    assert found["server.chat-answers"].status == "passed"
+    assert "unknown" not in {item.status for item in found.values()}
