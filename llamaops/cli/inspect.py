@@ -40,6 +40,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a template that is to be used in place of the model's own",
     )
     group.add_argument("--full", action="store_true", help="--template and --sha256")
+    group.add_argument("--sha256", action="store_true", help="compute the digest of every file of the model")
+    group.add_argument(
+        "--expect-sha256",
+        metavar="HEX",
+        action="append",
+        default=[],
+        help="digest that the file must have; one for each part, in order, for all parts of a model",
+    )
+    group.add_argument(
+        "--deep", action="store_true", help="read all tensor data and look for NaN (needs gguf)"
+    )
     group.add_argument("--binary", metavar="FILE", help="program whose build has to know the model")
     options.add_settings(parser, ("bin_dir", "ctx_size"))
     parser.set_defaults(quiet=True)
@@ -50,23 +61,29 @@ def run(args: argparse.Namespace) -> int:
     from llamaops.cli.session import perform, resolve
     from llamaops.operations.inspect_model import inspect_model
 
+    expected = tuple(_digest(text) for text in args.expect_sha256)
+    if args.deep:
+        _need_gguf()
     settings, facts = resolve(args, ("model", "bin_dir", "ctx_size"))
     if args.bin_dir is None:
         settings.bin_dir = None  # only asked for here: an inspection is of a file
 
     def operation(session: Session, machine: Machine) -> None:
-        inspect_model(session, machine, _request(args, settings, machine))
+        inspect_model(session, machine, _request(args, settings, machine, expected))
 
     return perform(args, settings, facts, operation)
 
 
-def _request(args: argparse.Namespace, settings: Settings, machine: Machine) -> InspectRequest:
+def _request(
+    args: argparse.Namespace, settings: Settings, machine: Machine, expected: tuple[str, ...]
+) -> InspectRequest:
     """Put together what to look at.
 
     Raises: UsageError for a program that is not there.
     """
     import os
 
+    from llamaops.cli.progress import meter
     from llamaops.operations.choose import choose_model
     from llamaops.operations.inspect_model import InspectRequest
 
@@ -76,10 +93,35 @@ def _request(args: argparse.Namespace, settings: Settings, machine: Machine) -> 
         path=choice.path if choice else args.model,
         companions={use: [os.path.expanduser(path) for path in paths] for use, paths in named.items()},  # type: ignore[misc]  # noqa: PTH111 - the keys are those of Use
         ctx_size=settings.ctx_size,
+        sha256=args.sha256 or args.full,
+        expect_sha256=expected,
+        deep=args.deep,
+        meter=meter,
         template=args.template or args.full,
         template_files=tuple(os.path.expanduser(path) for path in args.chat_template_file),  # noqa: PTH111
         program=_program(args, settings, machine),
     )
+
+
+def _need_gguf() -> None:
+    import importlib.util
+
+    from llamaops.errors import UsageError
+
+    if importlib.util.find_spec("gguf") is None or importlib.util.find_spec("numpy") is None:
+        raise UsageError("--deep needs the gguf package", hint="pip install 'llamaops[deep]'")
+
+
+def _digest(text: str) -> str:
+    from llamaops.errors import UsageError
+    from llamaops.facts.hub_place import is_sha256
+
+    digest = text.strip().lower().removeprefix("sha256:")
+    if not is_sha256(digest):
+        raise UsageError(
+            f"--expect-sha256 {text}: not 64 hex digits", hint="give a SHA-256 as sha256sum prints it"
+        )
+    return digest
 
 
 def _program(args: argparse.Namespace, settings: Settings, machine: Machine) -> str | None:

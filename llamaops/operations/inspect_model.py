@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 NOT_COVERED = ("the tensor data itself: its length is checked, its values are not read",)
 
 
+Meter = Callable[[str], Callable[[int, int], None] | None]
+
+
+def _no_meter(_label: str) -> None:
+    return None
+
+
 class InspectRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to look at beyond the header; everything else stays cheap."""
 
@@ -32,13 +40,21 @@ class InspectRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to compile and render the chat templates."""
     template_files: tuple[str, ...] = ()
     """Further templates; the first is the one that would be used."""
+    sha256: bool = False
+    """Whether to compute digests; one that is remembered for an unchanged file counts."""
+    expect_sha256: tuple[str, ...] = ()
+    """Digests that the files must have; these are always computed anew."""
+    deep: bool = False
+    """Whether to read all tensor data."""
+    meter: Meter = _no_meter
+    """Makes what shows the progress of something that takes long."""
     program: str | None = None
     """Program whose build has to know the model."""
 
 
 def inspect_model(session: Session, machine: Machine, request: InspectRequest) -> None:
     """Read the header of a model, add what was asked for to the record, and judge it."""
-    session.begin(("model_file",), NOT_COVERED)
+    session.begin(("model_file",), () if request.deep else NOT_COVERED)
     path = request.path
     with session.step("inspect", f"read the header of {path}"):
         probe = gguf_probe.look(machine, path)
@@ -58,6 +74,16 @@ def inspect_model(session: Session, machine: Machine, request: InspectRequest) -
         with session.step("templates", "compile the chat templates and render fixed conversations"):
             session.add("templates", collect_templates(machine, probe, request.template_files))
         areas.append("template")
+    if request.sha256 or request.expect_sha256:
+        _add_digests(session, machine, probe, request)
+        areas.append("digest")
+    if request.deep:
+        from llamaops.facts.tensor_values import collect_tensor_values
+
+        with session.step("tensor-values", "read all tensor data"):
+            values = collect_tensor_values(machine, probe, progress=request.meter("tensor data"))
+            session.add("tensor_values", values)
+        areas.append("values")
     if request.program is not None:
         from llamaops.operations.knowledge import add_build_names
 
@@ -65,6 +91,18 @@ def inspect_model(session: Session, machine: Machine, request: InspectRequest) -
             add_build_names(session, machine, request.program, always=True)
         areas.append("knowledge")
     session.judge(*areas)
+
+
+def _add_digests(session: Session, machine: Machine, probe: Probe, request: InspectRequest) -> None:
+    from llamaops.facts.model_digest import collect_digests
+    from llamaops.system.digest import Digester
+
+    paths = [part.path for part in probe.parts] or [probe.path]
+    digester = Digester(
+        dict(machine.environ), remembered=not request.expect_sha256, progress=request.meter("SHA-256")
+    )
+    with session.step("digest", f"compute the SHA-256 of {len(paths)} file{'s' if len(paths) > 1 else ''}"):
+        session.add("digests", collect_digests(machine, probe.path, paths, digester, request.expect_sha256))
 
 
 def _has_companions(machine: Machine, probe: Probe, request: InspectRequest) -> bool:

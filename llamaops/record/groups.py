@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llamaops.estimate.fit_facts import FitFacts
 from llamaops.facts.accelerator import AcceleratorFacts
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinariesFacts, BinaryFacts
@@ -13,11 +14,13 @@ from llamaops.facts.host import HostFacts
 from llamaops.facts.launch import LaunchFacts
 from llamaops.facts.lifecycle import LifecycleFacts
 from llamaops.facts.load_log import LoadFacts
+from llamaops.facts.model_digest import DigestFacts
 from llamaops.facts.model_identity import IdentityFacts
 from llamaops.facts.runbook_run import RunbookFacts
 from llamaops.facts.settings import SettingsFacts
 from llamaops.facts.sockets import SocketFacts
 from llamaops.facts.templates import TemplatesFacts
+from llamaops.facts.tensor_values import TensorValuesFacts
 from llamaops.probes.concurrency import ConcurrencyFacts
 from llamaops.probes.server import ServerFacts
 from llamaops.record.record import Document, Record
@@ -47,8 +50,14 @@ class Facts(Shape, frozen=True, kw_only=True):
     """Projector, adapters and draft of the model."""
     templates: TemplatesFacts | None = None
     """The chat templates, compiled and rendered."""
+    digests: DigestFacts | None = None
+    """Digests of the model's files: computed, declared and expected."""
+    tensor_values: TensorValuesFacts | None = None
+    """What reading all tensor data showed."""
     build_names: BuildNamesFacts | None = None
     """What the names in the program's files say about the model."""
+    fit: FitFacts | None = None
+    """What a load will take in memory, worked out beforehand."""
     launch: LaunchFacts | None = None
     """The command line that was made for this build."""
     lifecycle: LifecycleFacts | None = None

@@ -74,6 +74,23 @@ class RegularFile:
             data += more
         return data
 
+    def read_into(self, offset: int, buffer: memoryview) -> int:
+        """Fill a buffer from `offset` and return how many bytes came; fewer only at the end of the file.
+
+        Units: bytes. Raises: OSError.
+        """
+        done = 0
+        while done < len(buffer):
+            count = os.preadv(self._descriptor, [buffer[done:]], offset + done)
+            if not count:
+                break
+            done += count
+        return done
+
+    def status(self) -> os.stat_result:
+        """Return the status of the open file, whatever its name leads to by now."""
+        return os.fstat(self._descriptor)
+
     def __enter__(self) -> Self:
         """Return itself."""
         return self
