@@ -15,6 +15,7 @@ from llamaops import __version__
 COMMANDS = (
     "preflight",
     "inspect",
+    "fit",
     "smoke",
     "serve",
     "verify",

@@ -11,34 +11,38 @@ from collections.abc import Sequence
 from llamaops.estimate.graph import IN_PLACE, Graph, Tensor
 
 CPU_ALIGNMENT = 32
+DEVICE_ALIGNMENT = 64
+DEVICE_CHUNK = 2**30
+"""Largest piece that a card's buffer is made of, unless one tensor is larger."""
 ENDLESS = 2**62
 
 
 class Holes:
-    """The free memory of one buffer, as a list of holes by address; the last one has no end."""
+    """The free memory of one chunk of a buffer, as a list of holes by address."""
 
     __slots__ = ("alignment", "blocks", "peak")
 
-    def __init__(self, alignment: int) -> None:
+    def __init__(self, alignment: int, size: int = ENDLESS) -> None:
         self.alignment = alignment
-        self.blocks: list[list[int]] = [[0, ENDLESS]]
+        self.blocks: list[list[int]] = [[0, size]]
         self.peak = 0
 
-    def take(self, size: int) -> int:
-        """Take memory from the smallest hole that is large enough and return its address."""
-        size += -size % self.alignment
-        blocks = self.blocks
-        best = len(blocks) - 1
-        best_size = ENDLESS * 2
-        for i in range(len(blocks) - 1):
-            if size <= blocks[i][1] <= best_size:
-                best, best_size = i, blocks[i][1]
-        block = blocks[best]
+    def fitting(self, size: int) -> tuple[int, int]:
+        """Return index and size of the smallest hole before the last that is large enough, or -1."""
+        best, best_size = -1, ENDLESS * 2
+        for i in range(len(self.blocks) - 1):
+            if size <= self.blocks[i][1] <= best_size:
+                best, best_size = i, self.blocks[i][1]
+        return best, best_size
+
+    def take(self, index: int, size: int) -> int:
+        """Take memory from a hole and return its address."""
+        block = self.blocks[index]
         at = block[0]
         block[0] += size
         block[1] -= size
         if not block[1]:
-            del blocks[best]
+            del self.blocks[index]
         self.peak = max(self.peak, at + size)
         return at
 
@@ -66,16 +70,58 @@ class Holes:
         blocks.insert(i, [at, size])
 
 
+class Buffer:
+    """A buffer of one or more chunks."""
+
+    __slots__ = ("alignment", "chunk_bytes", "chunks")
+
+    def __init__(self, alignment: int, chunk_bytes: int = ENDLESS) -> None:
+        self.alignment = alignment
+        self.chunk_bytes = chunk_bytes
+        self.chunks: list[Holes] = []
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of all chunks."""
+        return sum(chunk.peak for chunk in self.chunks)
+
+    def take(self, size: int) -> tuple[int, int]:
+        """Take memory and return chunk and address: the best hole, else the end of a chunk, else a new one."""
+        size += -size % self.alignment
+        found = -1, -1
+        for number, chunk in enumerate(self.chunks):
+            index, _ = chunk.fitting(size)
+            if index >= 0:
+                found = number, index
+        if found[0] < 0:
+            found = self._at_an_end(size)
+        if found[0] < 0:
+            self.chunks.append(Holes(self.alignment, max(size, self.chunk_bytes)))
+            found = len(self.chunks) - 1, 0
+        return found[0], self.chunks[found[0]].take(found[1], size)
+
+    def _at_an_end(self, size: int) -> tuple[int, int]:
+        found, best = (-1, -1), -(2**63)
+        for number, chunk in enumerate(self.chunks):
+            if not chunk.blocks or chunk.blocks[-1][1] < size:
+                continue
+            left = chunk.peak - chunk.blocks[-1][0] - size
+            if (best < 0 and left > best) or 0 <= left < best:
+                found, best = (number, len(chunk.blocks) - 1), left
+        return found
+
+
 class _State:
     """What the replay knows of one tensor."""
 
-    __slots__ = ("at", "buffer", "is_ours", "readers", "size", "views")
+    __slots__ = ("at", "buffer", "chunk", "is_ours", "readers", "size", "views")
 
     def __init__(self, size: int) -> None:
         self.readers = 0
         self.views = 0
         self.is_ours = False
         self.at = 0
+        self.chunk = 0
         self.buffer = 0
         self.size = size
 
@@ -83,8 +129,8 @@ class _State:
 class Replay:
     """One pass over a graph."""
 
-    def __init__(self, alignments: Sequence[int]) -> None:
-        self.buffers = [Holes(alignment) for alignment in alignments]
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.buffers = buffers
         self._states: dict[int, _State] = {}
 
     def run(self, graph: Graph) -> tuple[int, ...]:
@@ -100,7 +146,7 @@ class Replay:
                 self._allocate(source)
             self._allocate(node)
             self._release_read(node)
-        return tuple(buffer.peak for buffer in self.buffers)
+        return tuple(buffer.size for buffer in self.buffers)
 
     def _state(self, tensor: Tensor) -> _State:
         state = self._states.get(id(tensor))
@@ -110,7 +156,7 @@ class Replay:
 
     def _count(self, nodes: Sequence[Tensor]) -> None:
         for node in nodes:
-            if node.view_of is not None:
+            if node.view_of is not None and node.op != "none":
                 self._state(node.view_of).views += 1
             if node.is_input:
                 self._allocate(node)
@@ -129,7 +175,7 @@ class Replay:
         if tensor.op in IN_PLACE and self._reuse(tensor, state):
             return
         state.buffer = tensor.place
-        state.at = self.buffers[tensor.place].take(state.size)
+        state.chunk, state.at = self.buffers[tensor.place].take(state.size)
 
     def _reuse(self, tensor: Tensor, state: _State) -> bool:
         """Lay a result over an operand of the same layout that is read for the last time."""
@@ -141,18 +187,18 @@ class Replay:
             if source.is_output or not _same_layout(tensor, source):
                 continue
             if theirs.readers == 1 and theirs.views == 0:
-                state.buffer, state.at = theirs.buffer, theirs.at
+                state.buffer, state.chunk, state.at = theirs.buffer, theirs.chunk, theirs.at
                 theirs.is_ours = False
                 self._trim(state, theirs)
                 return True
         return False
 
     def _trim(self, state: _State, theirs: _State) -> None:
-        holes = self.buffers[theirs.buffer]
-        kept = state.size + -state.size % holes.alignment
-        had = theirs.size + -theirs.size % holes.alignment
+        alignment = self.buffers[theirs.buffer].alignment
+        kept = state.size + -state.size % alignment
+        had = theirs.size + -theirs.size % alignment
         if had > kept:
-            holes.give(theirs.at + kept, had - kept)
+            self.buffers[theirs.buffer].chunks[theirs.chunk].give(theirs.at + kept, had - kept)
 
     def _release_read(self, node: Tensor) -> None:
         for source in node.sources:
@@ -170,7 +216,7 @@ class Replay:
 
     def _free(self, tensor: Tensor, state: _State) -> None:
         if not tensor.is_output:
-            self.buffers[state.buffer].give(state.at, state.size)
+            self.buffers[state.buffer].chunks[state.chunk].give(state.at, state.size)
             state.is_ours = False
 
 

@@ -50,7 +50,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Where the file has norms of queries and keys: `heads`, `rows` (before the split into heads),
     `behind_rope` or `none`."""
     rope: str = "all"
-    """`all`, `none`, `windowed` (only layers with a window) or `step` (all but every nth)."""
+    """`all`, `none`, `windowed` (only layers with a window), `step` (all but every nth) or
+    `switch` (where the header does not switch it off)."""
     scales_query: bool = False
     """Whether queries are scaled by an operator of their own."""
     scales_embedding: bool = False
@@ -92,6 +93,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Soft cap of the logits where the header gives none."""
     positions: int = 1
     """Position numbers for each token."""
+    unused_tensors: tuple[str, ...] = ()
+    """Beginnings of the names of tensors that the engine does not load."""
+    has_indexer: bool = False
+    """Whether there are further caches that are not worked out."""
+    has_graph: bool = True
+    """Whether its graph is described; without, compute is a band."""
     head_width: str = "value"
     """Which key gives the width of a head: `value` or `rotated`."""
 
@@ -106,7 +113,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "olmoe": Architecture(head_norm="rows", expert_norm="no"),
     "smollm3": Architecture(head_norm="none", rope="step"),
     "phi3": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first=True),
-    "granite": Architecture(head_norm="none", scales_logits="always"),
+    "granite": Architecture(head_norm="none", rope="switch", scales_logits="always"),
     "glm4": Architecture(head_norm="none", ffn="fused"),
     "command-r": Architecture(order="parallel", norm="layer", scales_logits="key"),
     "cohere2": Architecture(
@@ -141,7 +148,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "falcon-h1": Architecture(recurrent="mamba2", recurrent_layers="beside", head_norm="none"),
     "granitehybrid": Architecture(
-        recurrent="mamba2", recurrent_layers="no_kv_heads", head_norm="none", scales_logits="key",
+        recurrent="mamba2", recurrent_layers="no_kv_heads", head_norm="none", rope="switch",
+        scales_logits="key",
     ),
     "rwkv7": Architecture(attention="", recurrent="rwkv7", recurrent_layers="all"),
     "qwen35": Architecture(

@@ -48,6 +48,8 @@ def does_rope(b: Building, layer: int) -> bool:
     if rope == "step":
         step = b.model.number("attention.no_rope_layer_step", 4)
         return not step or (layer + 1) % step != 0
+    if rope == "switch":
+        return bool(b.model.value("rope.scaling.finetuned", default=True))
     return rope == "all"
 
 
@@ -276,7 +278,9 @@ def attend_compressed(b: Building, cur: Tensor, layer: int) -> Tensor:
     rotated, rank = model.rotated, model.number("attention.kv_lora_rank")
     plain = key - rotated
     if b.in_block(layer, "attn_q") is None:
-        q = b.project(b.named_norm(b.project(cur, layer, "attn_q_a"), layer, "attn_q_a_norm"), layer, "attn_q_b")
+        q = b.project(
+            b.named_norm(b.project(cur, layer, "attn_q_a"), layer, "attn_q_a_norm"), layer, "attn_q_b"
+        )
     else:
         q = b.project(cur, layer, "attn_q")
     q = g.reshape(q, key, heads, tokens)

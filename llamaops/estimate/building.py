@@ -37,7 +37,9 @@ class CacheView:
         self.ids_v = Graph.input(I64, (tokens * widest,), "ids_v")
         mask_type = F16 if load.flash_attention else F32
         self.mask = Graph.input(mask_type, (cells, tokens // streams, 1, streams), "mask")
-        self.rotation_k, self.rotation_v = self._rotations(model, windowed=windowed) if layers else (None, None)
+        self.rotation_k, self.rotation_v = (
+            self._rotations(model, windowed=windowed) if layers else (None, None)
+        )
 
     def _rotations(self, model: Model, *, windowed: bool) -> tuple[Tensor | None, Tensor | None]:
         load = self._b.load
@@ -50,7 +52,12 @@ class CacheView:
             while key % (size * 2) == 0:
                 size *= 2
             rotation_k = Graph.input(F32, (size, size), "rotation_k")
-        if is_quantized(load.value_type) and model.value_length() % ROTATION == 0 and not model.is_mla and value:
+        if (
+            is_quantized(load.value_type)
+            and model.value_length() % ROTATION == 0
+            and not model.is_mla
+            and value
+        ):
             rotation_v = Graph.input(F32, (ROTATION, ROTATION), "rotation_v")
         return rotation_k, rotation_v
 
@@ -93,6 +100,16 @@ class Building:
         if tensor is None:
             raise KeyError(name)
         return tensor
+
+    def tied_head(self) -> Tensor:
+        """Return the token embedding as the output head; on a card it is a tensor of its own.
+
+        Raises: KeyError.
+        """
+        table = self.need("token_embd.weight")
+        if self.load.gpu_layers <= 0:
+            return table
+        return Graph.weight(table.type_id, table.ne, "token_embd.weight#head")
 
     def in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor | None:
         """Return a tensor of a block."""

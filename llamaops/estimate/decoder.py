@@ -40,7 +40,7 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     tokens = -(-tokens // load.slots) * load.slots
     b = Building(model, architecture, load, tokens=tokens, outputs=outputs)
     cur = b.embed()
-    if architecture.scales_embedding:
+    if architecture.scales_embedding and not getattr(b, "scaled_inside", False):
         cur = b.g.scale(cur)
     cur = _first(b, cur)
     cur = rwkv7_layers(b, cur) if architecture.recurrent == "rwkv7" else _layers(b, cur)
@@ -77,7 +77,7 @@ def _mix(b: Building, cur: Tensor, layer: int) -> Tensor:
     return MIXERS[kind](b, cur, layer)
 
 
-def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     g, arch = b.g, b.arch
     residual = x
     cur = b.named_norm(x, layer, "attn_norm") if arch.order == "before" else x
@@ -118,7 +118,7 @@ def _sum(b: Building, cur: Tensor, residual: Tensor) -> Tensor:
     return b.g.add(residual, cur) if b.arch.residual_first else b.g.add(cur, residual)
 
 
-def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer in which attention and a recurrent part stand side by side (falcon-h1)."""
     g = b.g
     attended = MIXERS[b.arch.attention](b, cur, layer)
@@ -130,7 +130,7 @@ def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Ten
     return _ffn(b, residual, layer)
 
 
-def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     g = b.g
     normed = b.named_norm(x, layer, "attn_norm")
     attended = _mix(b, normed, layer)
@@ -140,7 +140,7 @@ def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor: 
     return g.add(g.add(cur, x), attended)
 
 
-def _encoder_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _encoder_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     g = b.g
     cur = _mix(b, x, layer)
     if wants:
@@ -177,7 +177,7 @@ def _finish(b: Building, cur: Tensor) -> None:
 
 def _logits(b: Building, cur: Tensor) -> Tensor:
     g = b.g
-    head = b.weight("output.weight") or b.need("token_embd.weight")
+    head = b.weight("output.weight") or b.tied_head()
     cur = g.mul_mat(head, cur)
     bias = b.weight("output.bias")
     if bias is not None:

@@ -6,7 +6,7 @@ Source: build_ffn and build_moe_ffn in src/llama-graph.cpp.
 from __future__ import annotations
 
 from llamaops.estimate.building import Building
-from llamaops.estimate.graph import I32, F32, Tensor
+from llamaops.estimate.graph import F32, I32, Tensor
 
 SOFT_MAX, SIGMOID, SOFT_MAX_WEIGHT, SQRT_SOFTPLUS = 1, 2, 3, 4
 

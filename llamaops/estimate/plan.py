@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from llamaops.estimate.model import Model
 from llamaops.estimate.architectures import ARCHITECTURES, Architecture
+from llamaops.estimate.model import Model
 from llamaops.launch.settings import pad
 
 
@@ -89,9 +89,7 @@ def layout_of(model: Model, architecture: Architecture | None) -> Layout:
     elif kind == "no_kv_heads":
         recurrent = [model.kv_heads(i) == 0 for i in range(count)]
     elif kind == "no_kv_heads_no_ffn":
-        recurrent = [
-            model.kv_heads(i) == 0 and model.at("feed_forward_length", i) == 0 for i in range(count)
-        ]
+        recurrent = [model.kv_heads(i) == 0 and model.at("feed_forward_length", i) == 0 for i in range(count)]
     elif kind == "interval":
         recurrent = _interval(model)
     else:

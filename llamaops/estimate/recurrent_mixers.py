@@ -194,9 +194,7 @@ def delta_step(
     return output
 
 
-def _delta_inputs(
-    b: Building, cur: Tensor, layer: int, each: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _delta_inputs(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     g, model, n = b.g, b.model, b.sequences
     heads = model.number("ssm.time_step_rank")
     mixed = _per_sequence(b, b.project(cur, layer, "attn_qkv"))

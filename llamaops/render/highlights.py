@@ -58,12 +58,43 @@ def _buffers(value: Any) -> str:  # noqa: ANN401
     )
 
 
+def _fit_parts(value: Any) -> str:  # noqa: ANN401
+    def one(part: Any) -> str:  # noqa: ANN401
+        low, high = part["low_bytes"] / 2**20, part["high_bytes"] / 2**20
+        span = f"{high:,.1f}" if low == high else f"{low:,.1f} to {high:,.1f}"
+        return f"{part['name']} {span} MiB on the {part['place']}"
+
+    return ", ".join(one(part) for part in value)
+
+
+def _room(value: Any) -> str:  # noqa: ANN401
+    def said(word: str, what: Any) -> str:  # noqa: ANN401
+        return f"{word} {what:,}" if isinstance(what, int) else f"{word} {what or 'none'}"
+
+    return ", ".join(
+        (
+            said("context up to", value["context_tokens"]),
+            said("slots up to", value["slots"]),
+            said("cache type", value["cache_type"]),
+        )
+    )
+
+
+def _engine(value: Any) -> str:  # noqa: ANN401
+    total = value["model_mib"] + value["context_mib"] + value["compute_mib"]
+    return (
+        f"{total:,.0f} MiB = {value['model_mib']:,.0f} model + {value['context_mib']:,.0f} context"
+        f" + {value['compute_mib']:,.0f} compute ({value['front_end']})"
+    )
+
+
 # Label, path below the facts, format, and the commands whose summary shows it (none: every command's).
 # A row whose fact is not known is left out: the summary shows what was seen, and the findings and gaps
 # say what was not.
 Row = tuple[str, str, Format, tuple[str, ...]]
 HOST = ("preflight",)
 MODEL = ("inspect",)
+FIT = ("fit",)
 ROWS: tuple[Row, ...] = (
     ("system", "host.os.name", shown, HOST),
     ("processor", "host.cpu.model", shown, HOST),
@@ -89,6 +120,13 @@ ROWS: tuple[Row, ...] = (
     ("build", "binary.version.text", shown, ()),
     ("devices listed", "binary.devices", _devices, ()),
     ("plan", "launch.plan", shown, ()),
+    ("settings", "fit.plan", shown, FIT),
+    ("memory by part", "fit.parts", _fit_parts, FIT),
+    ("host memory needed", "fit.host_bytes", _bytes, ()),
+    ("card memory needed", "fit.device_bytes", _bytes, FIT),
+    ("host memory free", "fit.host_available_bytes", _bytes, FIT),
+    ("fits up to", "fit.room", _room, FIT),
+    ("engine projects", "fit.engine", _engine, FIT),
     ("weights lie in", "load.weight_buffers", _buffers, ()),
     ("path", "generation.chosen_via", shown, ()),
     ("raw text", "generation.raw.text", _text, ()),

@@ -1,0 +1,170 @@
+"""Add up what a load will take: by part, by place, each with the formula it came from.
+
+Units: bytes throughout.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from llamaops.estimate.architectures import ARCHITECTURES, Architecture
+from llamaops.estimate.compute import compute_bytes
+from llamaops.estimate.kv_cache import cache_bytes
+from llamaops.estimate.model import Model
+from llamaops.estimate.output import output_bytes
+from llamaops.estimate.plan import Layout, Load, layout_of
+from llamaops.estimate.recurrent import recurrent_bytes
+from llamaops.estimate.weights import first_on_card, weight_bytes
+
+HOST, DEVICE = "host", "device"
+WEIGHTS_FORMULA = "sum of the tensors, each padded to 32 bytes (llama_model::load_tensors)"
+CACHE_FORMULA = "cells x streams x (K row + V row), for each layer (llama_kv_cache)"
+WINDOW_FORMULA = (
+    "min(cells, window x sequences + batch, padded to 256) x (K row + V row) (llama_kv_cache_iswa)"
+)
+STATE_FORMULA = "4 x sequences x (convolution + scan state), for each layer (llama_memory_recurrent)"
+OUTPUT_FORMULA = "4 x sequences x (vocabulary + embedding where asked for) (llama_context::output_reserve)"
+REPLAY_FORMULA = "replay of the graph allocator on the graph that the engine reserves (ggml-alloc.c)"
+BAND_FORMULA = (
+    "band of the replays of several kinds of block: the engine's own for this architecture is unknown"
+)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One figure of the estimate; `low` and `high` differ where a rule is not exact."""
+
+    name: str
+    place: str
+    low: int
+    high: int
+    formula: str
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether the figure is not a band."""
+        return self.low == self.high
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What a load will take."""
+
+    parts: tuple[Part, ...]
+    unknown: tuple[str, ...]
+    """What could not be worked out, in sentences; then the sum is a lower bound."""
+    is_described: bool
+    """Whether the architecture has an entry of its own."""
+
+    def low(self, place: str | None = None) -> int:
+        """Return the sum of the lower ends, of one place or of all."""
+        return sum(part.low for part in self.parts if place in {None, part.place})
+
+    def high(self, place: str | None = None) -> int:
+        """Return the sum of the upper ends, of one place or of all."""
+        return sum(part.high for part in self.parts if place in {None, part.place})
+
+    def of(self, name: str, place: str | None = None) -> int:
+        """Return the upper end of one part."""
+        return sum(p.high for p in self.parts if p.name == name and place in {None, p.place})
+
+
+def estimate(model: Model, load: Load) -> Estimate:
+    """Work out what a load of a model will take."""
+    architecture = ARCHITECTURES.get(model.architecture)
+    layout = layout_of(model, architecture)
+    parts: list[Part] = []
+    unknown: list[str] = []
+    _weights(model, load, architecture, parts, unknown)
+    _context(model, load, architecture, layout, parts, unknown)
+    _compute(model, load, architecture, layout, parts, unknown)
+    parts.append(_exact("output", HOST, output_bytes(model, load), OUTPUT_FORMULA))
+    kept = tuple(part for part in parts if part.high)
+    return Estimate(kept, tuple(unknown), architecture is not None)
+
+
+def _exact(name: str, place: str, size: int, formula: str) -> Part:
+    return Part(name, place, size, size, formula)
+
+
+def _weights(
+    model: Model, load: Load, architecture: Architecture | None, parts: list[Part], unknown: list[str]
+) -> None:
+    unused = architecture.unused_tensors if architecture else ()
+    found = weight_bytes(model, load.gpu_layers, load.host_experts, unused=unused)
+    parts += [
+        _exact("weights", HOST, found.host, WEIGHTS_FORMULA),
+        _exact("weights", DEVICE, found.device, WEIGHTS_FORMULA),
+    ]
+    if found.unknown:
+        names = ", ".join(found.unknown[:3])
+        unknown.append(f"{len(found.unknown)} tensors are of types without a known size: {names}")
+
+
+def _context(
+    model: Model,
+    load: Load,
+    architecture: Architecture | None,
+    layout: Layout,
+    parts: list[Part],
+    unknown: list[str],
+) -> None:
+    if architecture is not None and architecture.is_encoder:
+        return
+    owns = None
+    if model.number("attention.shared_kv_layers"):
+        owns = model.layers - model.number("attention.shared_kv_layers")
+    caches = cache_bytes(model, layout, load, owns=owns)
+    states = recurrent_bytes(model, layout, load)
+    for name, by_layer, formula in (
+        ("KV cache", caches.full, CACHE_FORMULA),
+        ("windowed KV cache", caches.windowed, WINDOW_FORMULA),
+        ("recurrent state", states, STATE_FORMULA),
+    ):
+        for place, size in _by_place(model, load, by_layer).items():
+            parts.append(_exact(name, place, size, formula))
+    if architecture is None:
+        signs = _signs(model)
+        if signs:
+            unknown.append(
+                f"the architecture {model.architecture!r} has no entry, and its header speaks of {signs}: "
+                "its caches may be of another size"
+            )
+    elif architecture.has_indexer:
+        unknown.append("this architecture has further caches for its indexer, which are not worked out")
+
+
+def _signs(model: Model) -> str:
+    keys = {
+        "attention.sliding_window": "a window", "ssm.state_size": "a recurrent state",
+        "wkv.head_size": "a recurrent state", "shortconv.l_cache": "short convolutions",
+        "attention.kv_lora_rank": "compressed keys and values", "attention.indexer.key_length": "an indexer",
+        "attention.shared_kv_layers": "shared caches",
+    }  # fmt: skip
+    return " and ".join(dict.fromkeys(words for key, words in keys.items() if model.number(key)))
+
+
+def _by_place(model: Model, load: Load, by_layer: dict[int, int]) -> dict[str, int]:
+    sizes = {HOST: 0, DEVICE: 0}
+    first = first_on_card(model, load.gpu_layers)
+    for layer, size in by_layer.items():
+        on_card = load.gpu_layers > 0 and load.offloads_cache and layer >= first
+        sizes[DEVICE if on_card else HOST] += size
+    return sizes
+
+
+def _compute(
+    model: Model,
+    load: Load,
+    architecture: Architecture | None,
+    layout: Layout,
+    parts: list[Part],
+    unknown: list[str],
+) -> None:
+    found = compute_bytes(model, architecture, layout, load)
+    if found is None:
+        unknown.append("the compute buffer could not be worked out for this architecture")
+        return
+    formula = REPLAY_FORMULA if found.is_replay else BAND_FORMULA
+    parts += [
+        Part("compute", HOST, *found.host, formula),
+        Part("compute", DEVICE, *found.device, formula),
+    ]

@@ -1,0 +1,75 @@
+"""From the settings of a run to the load that the estimator takes; the rules of `launch.settings.resolve`.
+
+Source: llama_context's constructor and the server's own defaults of llama.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from llamaops.estimate.architectures import ARCHITECTURES
+from llamaops.estimate.model import Model
+from llamaops.estimate.plan import Build, Load
+from llamaops.facts.ggml_types import BLOCKS
+from llamaops.launch.settings import LaunchSettings, resolve
+
+FrontEnd = Literal["server", "completion", "bench"]
+TYPE_IDS = {name.lower(): number for number, (name, _, _) in BLOCKS.items()}
+F16 = 1
+EVERY_LAYER = 10**6
+NO_FLASH = frozenset({"grok"})
+
+
+def load_for(
+    model: Model,
+    settings: LaunchSettings,
+    *,
+    front_end: FrontEnd = "server",
+    host_experts: int = 0,
+    offloads_cache: bool = True,
+    full_window_cache: bool = False,
+    build: Build | None = None,
+) -> tuple[str, Load]:
+    """Return the plan in words, and the load."""
+    plan = resolve(
+        settings,
+        n_ctx_train=model.trained_context or None,
+        slots="auto" if front_end == "server" else "single",
+    )
+    context = plan.n_ctx or 0
+    sequence = plan.n_ctx_seq or context
+    embeddings = settings.embeddings or _is_encoder(model)
+    one_each = front_end == "server" and not embeddings
+    load = Load(
+        context_tokens=context,
+        sequence_tokens=sequence,
+        slots=plan.n_slots,
+        is_unified=plan.kv_unified,
+        batch_tokens=min(plan.n_ubatch, context) if context else plan.n_ubatch,
+        outputs=plan.n_slots if one_each else plan.n_batch,
+        key_type=TYPE_IDS.get(settings.cache_type_k or "f16", F16),
+        value_type=TYPE_IDS.get(settings.cache_type_v or "f16", F16),
+        flash_attention=settings.flash_attn != "off" and model.architecture not in NO_FLASH,
+        full_window_cache=full_window_cache,
+        embeddings=embeddings,
+        pooling=model.number("pooling_type"),
+        gpu_layers=_gpu_layers(model, settings.n_gpu_layers),
+        offloads_cache=offloads_cache,
+        host_experts=host_experts,
+        build=build or Build(),
+    )
+    return plan.text, load
+
+
+def _is_encoder(model: Model) -> bool:
+    architecture = ARCHITECTURES.get(model.architecture)
+    return architecture is not None and architecture.is_encoder
+
+
+def _gpu_layers(model: Model, text: str | None) -> int:
+    """Return how many units go to the card; without being told, none: the engine would use a card it has."""
+    if text is None or text == "auto":
+        return 0
+    if text == "all":
+        return model.blocks + 1
+    return min(max(0, int(text)), model.blocks + 1)

@@ -1,0 +1,101 @@
+"""Draw memory by part against context, as a small SVG picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llamaops.errors import UsageError
+from llamaops.estimate.memory import estimate
+from llamaops.estimate.plan import Load
+from llamaops.estimate.resolve import load_for
+from llamaops.estimate.room import with_context
+from llamaops.operations.fit import FitRequest, read_model
+from llamaops.system.machine import Machine
+
+PARTS = ("weights", "KV cache", "windowed KV cache", "recurrent state", "compute", "output")
+COLOURS = ("#4c72b0", "#dd8452", "#c44e52", "#8172b3", "#55a868", "#937860")
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 70, 40, 190, 50
+STEPS = 33
+GIB = 2**30
+
+
+def write_plot(machine: Machine, request: FitRequest, path: str) -> None:
+    """Write the picture.
+
+    Raises: UsageError when the model cannot be read or the file cannot be written.
+    """
+    model = read_model(machine, request.model_path)
+    if model is None:
+        raise UsageError("--plot: the model's header could not be read")
+    _, load = load_for(
+        model,
+        request.settings,
+        front_end=request.front_end,
+        host_experts=request.cpu_moe_layers,
+        offloads_cache=request.offloads_cache,
+        full_window_cache=request.full_window_cache,
+    )
+    longest = max(model.trained_context, load.sequence_tokens)
+    columns: list[tuple[int, list[int]]] = []
+    for step in range(STEPS):
+        at: Load = with_context(load, max(256, longest * step // (STEPS - 1)))
+        found = estimate(model, at)
+        columns.append((at.context_tokens, [found.of(name) for name in PARTS]))
+    title = str(model.keys.get("general.name", model.architecture))
+    try:
+        Path(path).write_text(picture(title, columns), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--plot {path}: {error.strerror}") from error
+
+
+def picture(title: str, columns: list[tuple[int, list[int]]]) -> str:
+    """Return the picture: stacked areas, one for each part.
+
+    Units: tokens and bytes of the columns; GiB and thousand tokens on the axes.
+    """
+    most_bytes = max(sum(sizes) for _, sizes in columns) or 1
+    most_tokens = columns[-1][0] or 1
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+
+    def x(tokens: int) -> float:
+        return LEFT + (right - LEFT) * tokens / most_tokens
+
+    def y(size: float) -> float:
+        return bottom - (bottom - TOP) * size / most_bytes
+
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        f'<text x="{LEFT}" y="20" font-size="15">{_escaped(title)}: memory by part against context</text>',
+    ]
+    row = 0
+    for index, name in enumerate(PARTS):
+        if not any(sizes[index] for _, sizes in columns):
+            continue
+        lower = [(x(t), y(sum(sizes[:index]))) for t, sizes in columns]
+        upper = [(x(t), y(sum(sizes[: index + 1]))) for t, sizes in columns]
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*lower, *reversed(upper)])
+        out.append(f'<polygon points="{points}" fill="{COLOURS[index]}"/>')
+        at = TOP + 10 + 22 * row
+        out.append(f'<rect x="{right + 16}" y="{at}" width="12" height="12" fill="{COLOURS[index]}"/>')
+        out.append(f'<text x="{right + 34}" y="{at + 11}">{name}</text>')
+        row += 1
+    for step in range(5):
+        size, tokens = most_bytes * step / 4, most_tokens * step // 4
+        out.append(f'<text x="{LEFT - 8}" y="{y(size) + 4:.1f}" text-anchor="end">{size / GIB:.2f}</text>')
+        out.append(
+            f'<text x="{x(tokens):.1f}" y="{bottom + 18}" text-anchor="middle">{tokens / 1000:.0f} k</text>'
+        )
+    out += [
+        f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#333333"/>',
+        f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 10}" text-anchor="middle">context in tokens</text>',
+        f'<text x="14" y="{(TOP + bottom) / 2}" text-anchor="middle" '
+        f'transform="rotate(-90 14 {(TOP + bottom) / 2})">GiB</text>',
+        "</svg>",
+    ]
+    return "\n".join(out) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return "".join(c for c in text if c.isprintable()).replace("&", "&amp;").replace("<", "&lt;")[:80]
