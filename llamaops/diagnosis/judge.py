@@ -1,0 +1,279 @@
+"""Judgement: which of the things that hold is the cause.
+
+- A rule that names another in `over` explains it: the other is a symptom.
+- Failures before warnings, what ends a program before what one request suffers; wrappers last.
+- Among equals the first line of the last start wins: what follows a first error follows from it.
+- A failure up to the load that is followed by readiness in the same log was recovered from.
+- A wrapper alone ("failed to load model") names no cause: the answer is `unknown`, with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from llamaops.diagnosis.answer import (
+    Cause,
+    Diagnosis,
+    EvidenceLine,
+    NextAction,
+    PartSeen,
+    Place,
+    Sure,
+    UnexplainedError,
+    Verdict,
+)
+from llamaops.diagnosis.candidates import Candidate, candidates
+from llamaops.diagnosis.landmarks import Landmarks, landmarks_of
+from llamaops.diagnosis.parts import Part
+from llamaops.diagnosis.rule import RuleSet, rule_set
+from llamaops.diagnosis.scan import Scanned, scan
+from llamaops.diagnosis.situation import Situation, situation_of
+
+MAX_EVIDENCE = 8
+MAX_CONTRIBUTING = 12
+MAX_UNEXPLAINED = 3
+_SEVERITY = {"fatal": 0, "error": 0, "warn": 1, "info": 2}
+_TIER = {"cause": 0, "message": 1, "note": 1, "wrapper": 3}
+_UP_TO_LOAD = frozenset(("host", "binary", "model_file", "model_load"))
+_WHY: dict[Sure, str] = {
+    "certain": "the message says so itself",
+    "likely": "the lines fit this cause best, and could have another",
+    "possible": "the lines are a sign of it, and no proof",
+}
+_FIELD = re.compile(r"\{(\w+)(?:\|([^{}]*))?\}")
+
+
+def diagnose_parts(parts: Sequence[Part], rules: RuleSet | None = None) -> Diagnosis:
+    """Return what the parts of one situation mean, taken together.
+
+    Args:
+        parts: Logs, answers, command lines and whatever else belongs to the situation, in order.
+        rules: The rules; the package's own where none are given.
+    """
+    rules = rules or rule_set()
+    return judge([scan(index, part, rules.signals) for index, part in enumerate(parts)], rules)
+
+
+def diagnose_text(text: str, kind: str = "log", name: str = "log") -> Diagnosis:
+    """Return what one text means."""
+    return diagnose_parts([Part(kind, name, text)])
+
+
+def judge(scans: Sequence[Scanned], rules: RuleSet) -> Diagnosis:
+    """Return the diagnosis of parts that were scanned."""
+    return _Judgement(scans, rules).diagnosis()
+
+
+class _Judgement:
+    def __init__(self, scans: Sequence[Scanned], rules: RuleSet) -> None:
+        self._scans = scans
+        self._situation: Situation = situation_of(scans)
+        self._marks: Landmarks = landmarks_of(scans, self._situation.facts)
+        self._held = candidates(rules, self._situation)
+        self._names = [s.part.name for s in scans]
+
+    def diagnosis(self) -> Diagnosis:
+        roles = self._roles()
+        order = sorted(self._held, key=self._rank)
+        first = next((c for c in order if roles[id(c)] == "primary"), None)
+        if first is not None and first.rule.tier == "wrapper":
+            return self._answer(None, order, roles)
+        return self._answer(first, order, roles)
+
+    # Ranking.
+
+    def _roles(self) -> dict[int, str]:
+        roles = {id(c): "primary" for c in self._held}
+        for candidate in self._held:
+            if self._recovered(candidate):
+                roles[id(candidate)] = "recovered"
+        standing = [c for c in self._held if roles[id(c)] == "primary"]
+        explained = {slug for c in standing for slug in c.rule.over}
+        for candidate in standing:
+            if candidate.rule.slug in explained and not _same_slug_over(candidate, standing):
+                roles[id(candidate)] = "symptom"
+        return roles
+
+    def _recovered(self, candidate: Candidate) -> bool:
+        rule = candidate.rule
+        recovers = rule.recovers
+        if recovers is None:
+            recovers = rule.boundary in _UP_TO_LOAD and rule.severity in {"fatal", "error"}
+        return recovers and self._marks.ready_after(candidate.last)
+
+    def _rank(self, candidate: Candidate) -> tuple[int, int, int, int, tuple[int, int], int]:
+        rule = candidate.rule
+        earlier_start = self._marks.before_last_start(candidate.last)
+        severity = _SEVERITY[rule.severity]
+        wrapper = 1 if rule.tier == "wrapper" else 0
+        exposure = 1 if rule.boundary == "exposure" and severity else 0
+        first = candidate.first if severity == 0 else (0, 0)
+        return (severity, wrapper, int(earlier_start), exposure, first, _TIER[rule.tier])
+
+    # Answer.
+
+    def _answer(self, first: Candidate | None, order: list[Candidate], roles: dict[int, str]) -> Diagnosis:
+        primary = self._cause(first, "primary") if first is not None else None
+        others, seen = [], {primary.slug if primary else ""}
+        for candidate in order:
+            if candidate is first or candidate.rule.slug in seen:
+                continue
+            seen.add(candidate.rule.slug)
+            role = roles[id(candidate)]
+            others.append(self._cause(candidate, self._other_role(candidate, role, first)))
+        unexplained = self._unexplained()
+        count = sum(s.error_count for s in self._scans)
+        verdict, slug, summary = self._verdict(first, primary, others, unexplained)
+        proven, proof = self._marks.proven()
+        return Diagnosis(
+            verdict=verdict,
+            slug=slug,
+            summary=self._clean(summary),
+            primary=self._checked(primary, unexplained, others) if primary else None,
+            contributing=tuple(others[:MAX_CONTRIBUTING]),
+            proven=proven,
+            proof=tuple(self._line(p, n, t) for p, n, t in proof),
+            unexplained=unexplained,
+            unexplained_count=count,
+            exit_status=self._exit_status(),
+            parts=self._parts(order),
+        )
+
+    def _verdict(
+        self,
+        first: Candidate | None,
+        primary: Cause | None,
+        others: list[Cause],
+        unexplained: tuple[UnexplainedError, ...],
+    ) -> tuple[Verdict, str, str]:
+        if first is not None and primary is not None:
+            verdict: Verdict = "no_fault" if primary.severity == "info" else "fault"
+            return verdict, primary.slug, primary.says
+        wrapper = next((c for c in others if c.role not in {"recovered", "harmless", "earlier"}), None)
+        if wrapper is None and not unexplained:
+            recovered = next((c for c in others if c.role == "recovered"), None)
+            if recovered is not None:
+                return "no_fault", f"{recovered.slug}", f"recovered from: {recovered.says}"
+            exit_status = self._situation.facts.get("exit_status")
+            proven, _ = self._marks.proven()
+            if proven is not None and not exit_status and self._all_understood():
+                return "no_fault", "no-fault-found", f"no fault found; the parts prove {_words(proven)}"
+        if unexplained:
+            line = unexplained[0].line
+            return "unknown", "unknown", f"unknown; the first error that no rule explains: {line.text[:300]}"
+        if wrapper is not None:
+            return "unknown", "unknown", f"unknown: {wrapper.says}"
+        return "unknown", "unknown", "unknown: nothing in these parts is a known fault, or proves health"
+
+    def _all_understood(self) -> bool:
+        return all(
+            s.part.kind in {"log", "command", "http-response", "http-request", "text"} for s in self._scans
+        )
+
+    def _checked(
+        self, primary: Cause, unexplained: tuple[UnexplainedError, ...], others: list[Cause]
+    ) -> Cause:
+        """Lower how sure the primary cause is where something else could be the first."""
+        del others
+        import msgspec
+
+        if primary.sure != "certain" or not unexplained or not primary.evidence:
+            return primary
+        line, own = unexplained[0].line, primary.evidence[0]
+        if line.part == own.part and line.number < own.number - 1 and primary.severity in {"fatal", "error"}:
+            why = f"an error before it, on line {line.number}, is of a kind that no rule knows"
+            return msgspec.structs.replace(primary, sure="likely", why_sure=why)
+        return primary
+
+    def _other_role(self, candidate: Candidate, role: str, first: Candidate | None) -> str:
+        if role != "primary":
+            return role
+        if candidate.rule.severity == "info":
+            return "harmless"
+        if candidate.rule.tier == "wrapper":
+            return "symptom"
+        if first is not None and _SEVERITY[candidate.rule.severity] == 0 and candidate.first > first.first:
+            return "symptom" if first.rule.severity in {"fatal", "error"} else "contributing"
+        return "contributing"
+
+    def _cause(self, candidate: Candidate, role: str) -> Cause:
+        rule, values = candidate.rule, candidate.values
+        return Cause(
+            slug=rule.slug,
+            says=self._clean(filled(rule.says, values)),
+            boundary=rule.boundary,
+            severity=rule.severity,
+            sure=rule.sure,
+            why_sure=self._clean(filled(rule.why, values)) or self._why(candidate),
+            evidence=tuple(self._line(h.part, h.number, h.text) for h in candidate.hits[:MAX_EVIDENCE]),
+            rules_out=rule.rules_out,
+            next=NextAction(
+                do=self._clean(filled(rule.next.do, values)),
+                run=self._clean(filled(rule.next.run, values)) if rule.next.run else None,
+                changes_state=rule.next.changes_state,
+            ),
+            do_not_conclude=rule.do_not_conclude,
+            role=role,  # type: ignore[arg-type]  # one of the words of Cause.role
+        )
+
+    def _why(self, candidate: Candidate) -> str:
+        if candidate.parts > 1 and candidate.rule.sure != "possible":
+            return f"{candidate.parts} parts agree"
+        return _WHY[candidate.rule.sure]
+
+    def _unexplained(self) -> tuple[UnexplainedError, ...]:
+        found = []
+        for scanned in self._scans:
+            for seen in scanned.errors:
+                if self._marks.ready_after((seen.part, seen.number)):
+                    continue
+                found.append(
+                    UnexplainedError(
+                        line=self._line(seen.part, seen.number, seen.text),
+                        before=tuple(self._clean(t) for t in seen.before),
+                        after=tuple(self._clean(t) for t in seen.after),
+                    )
+                )
+        return tuple(found[:MAX_UNEXPLAINED])
+
+    def _exit_status(self) -> int | None:
+        value = self._situation.facts.get("exit_status")
+        return value if isinstance(value, int) else None
+
+    def _parts(self, order: list[Candidate]) -> tuple[PartSeen, ...]:
+        used = {hit.part for c in order for hit in c.hits} | self._marks.parts
+        return tuple(
+            PartSeen(name=s.part.name, kind=s.part.kind, lines=s.lines, used=index in used, note=s.part.note)
+            for index, s in enumerate(self._scans)
+        )
+
+    def _line(self, part: int, number: int, text: str) -> EvidenceLine:
+        return EvidenceLine(part=self._names[part], number=number, text=self._clean(text))
+
+    def _clean(self, text: str) -> str:
+        for secret in self._situation.secrets:
+            text = text.replace(secret, "[secret]")
+        return text
+
+
+def _same_slug_over(candidate: Candidate, standing: Sequence[Candidate]) -> bool:
+    """Say whether only rules of the same slug explain a candidate."""
+    return not any(
+        candidate.rule.slug in c.rule.over and c.rule.slug != candidate.rule.slug for c in standing
+    )
+
+
+def filled(text: str, values: object) -> str:
+    """Fill `{name|otherwise}` from values."""
+    known = values if isinstance(values, dict) else {}
+    return _FIELD.sub(lambda m: str(known.get(m[1], m[2] if m[2] is not None else "?"))[:200], text)
+
+
+def _words(place: Place) -> str:
+    return {
+        "model_load": "that the model was loaded",
+        "api_response": "that the server answers",
+        "generated_output": "that it generates",
+        "binary": "that the program runs",
+    }.get(place, place)

@@ -1,0 +1,118 @@
+"""All parts together: the facts that rules ask about, each with the line it came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from llamaops.diagnosis import exchange
+from llamaops.diagnosis.command_line import CommandLine, command_lines
+from llamaops.diagnosis.expression import Value
+from llamaops.diagnosis.scan import Scanned
+from llamaops.facts.load_log import LoadFacts
+from llamaops.schema.fact import Known
+
+_TIMING = re.compile(r"(prompt )?eval time\s*=.*?([\d.]+) tokens per second")
+_EXIT = (
+    re.compile(r"(?:exited with|exit) (?:code|status)[ =:]*(-?\d{1,10})\b", re.IGNORECASE),
+    re.compile(r'"?ExitCode"?[:=] ?(-?\d{1,10})\b'),
+    re.compile(r"Main process exited, code=(?:exited|killed|dumped), status=(\d{1,5})/"),
+    re.compile(r"\bstatus=(\d{1,5})/[A-Z]"),
+    re.compile(r"(?:rc|exit_status|returncode|exit_code)\"?[ =:]+(-?\d{1,10})\b"),
+)
+_SECRET_VARIABLE = re.compile(
+    r"^\s*(?:Environment=|-e |--env[ =]|export |- |ENV )?\s*[\"']?"
+    r"(\w*(?:API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)\w*)[=:] ?[\"']?([^\s\"'$<{]{6,})[\"']?\s*$",
+    re.MULTILINE,
+)
+
+
+class Situation(msgspec.Struct):
+    """What the parts say together."""
+
+    scans: tuple[Scanned, ...]
+    facts: dict[str, Value]
+    secrets: tuple[str, ...]
+    commands: tuple[CommandLine, ...]
+
+
+def situation_of(scans: Sequence[Scanned]) -> Situation:
+    """Collect the facts of all parts."""
+    facts: dict[str, Value] = {}
+    secrets: list[str] = []
+    commands: list[CommandLine] = []
+    for scan in scans:
+        text = scan.part.text
+        if scan.load is not None:
+            facts |= _of_log(scan.load)
+        for command in command_lines(text, whole=scan.part.kind == "command"):
+            commands.append(command)
+            secrets += command.secrets
+            facts |= _of_command(command)
+        secrets += [value for _name, value in _SECRET_VARIABLE.findall(text[:1_000_000])]
+        if scan.part.kind in {"http-response", "text"}:
+            facts |= dict(exchange.facts_of(exchange.answers(text)))
+        if scan.part.kind == "http-request":
+            facts |= dict(exchange.request_facts(text))
+        facts |= dict(_exit_status(text))
+        facts |= dict(_timings(text))
+    facts["kinds"] = " ".join(sorted({scan.part.kind for scan in scans}))
+    return Situation(tuple(scans), facts, tuple(dict.fromkeys(secrets)), tuple(commands))
+
+
+def _exit_status(text: str) -> Iterable[tuple[str, Value]]:
+    tail = text[-65536:]
+    for pattern in _EXIT:
+        found = pattern.findall(tail)
+        if found:
+            yield "exit_status", int(found[-1])
+            return
+
+
+def _timings(text: str) -> Iterable[tuple[str, Value]]:
+    for prompt, rate in _TIMING.findall(text[-262144:]):
+        yield ("prompt_per_s" if prompt else "eval_per_s"), float(rate)
+
+
+def _of_command(command: CommandLine) -> dict[str, Value]:
+    facts: dict[str, Value] = {f"cmd_{name}": value for name, value in command.flags.items()}
+    if command.program is not None:
+        facts["program"] = command.program
+        facts["has_command"] = True
+        for name in (
+            "jinja",
+            "mmproj",
+            "embeddings",
+            "reranking",
+            "ngl",
+            "ctx",
+            "host",
+            "port",
+            "api_key_file",
+        ):
+            facts[f"has_{name}"] = name in command.flags
+    return facts
+
+
+def _of_log(load: LoadFacts) -> dict[str, Value]:
+    facts: dict[str, Value] = {}
+    simple = (
+        "build_number", "n_ctx_train", "graph_splits", "n_ctx", "n_ctx_seq", "n_batch", "n_ubatch", "n_seq_max",
+        "kv_unified", "flash_attention", "n_slots", "n_ctx_slot", "kv_type_k", "kv_type_v", "model_loaded",
+        "router_mode", "library_lines", "weights_on_devices_bytes", "weights_on_host_bytes", "thinking",
+    )  # fmt: skip
+    for name in simple:
+        fact = getattr(load, name)
+        if isinstance(fact, Known):
+            facts[name] = fact.value
+    if isinstance(load.offload, Known):
+        facts["offload_layers"], facts["offload_of"] = load.offload.value.layers, load.offload.value.of
+    if isinstance(load.devices_present, Known):
+        devices = [d for d in load.devices_present.value if d.name not in {"CPU", "BLAS"}]
+        facts["devices_listed"] = len(devices)
+        facts["software_device"] = bool(devices) and all(d.software for d in devices)
+    if load.listening:
+        facts["listening"] = load.listening[-1]
+    return facts
