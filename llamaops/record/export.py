@@ -14,9 +14,14 @@ from typing import Any
 import msgspec
 
 from llamaops.record.groups import StoredDocument, StoredRecord
+from llamaops.runbook.document import Runbook
 from llamaops.schema.shape import Shape
 
-SCHEMAS = {"record.schema.json": StoredRecord, "document.schema.json": StoredDocument}
+SCHEMAS = {
+    "record.schema.json": StoredRecord,
+    "document.schema.json": StoredDocument,
+    "runbook.schema.json": Runbook,
+}
 
 
 def schema_of(published: Any) -> dict[str, Any]:  # noqa: ANN401 - a generic alias is no type to mypy

@@ -10,7 +10,7 @@ from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.finding import Status
 from llamaops.schema.shape import Shape
 
-InputKind = Literal["path", "text", "number", "choice", "url"]
+InputKind = Literal["path", "text", "number", "choice", "url", "words"]
 Area = Literal["install", "models", "serving", "performance", "troubleshooting"]
 Value = str | int | float | bool | tuple[str, ...]
 
@@ -21,7 +21,7 @@ class Input(Shape, frozen=True, kw_only=True):
     """Something that the operator gives; without a default it has to be given."""
 
     kind: InputKind
-    """What it is; `choice` names its `choices`."""
+    """What it is; `choice` names its `choices`; `words` are several arguments with spaces between."""
     about: str
     """What to give, in one sentence."""
     default: str | int | None = None

@@ -24,6 +24,8 @@ class Values(msgspec.Struct, frozen=True):
     inputs: Mapping[str, str | None]
     steps: Mapping[str, str] = {}
     """By `id.output`."""
+    words: frozenset[str] = frozenset()
+    """Names of inputs that are several arguments."""
     planned: bool = False
     """Whether what steps give is not known yet and is shown as it is written."""
 
@@ -51,8 +53,18 @@ class Values(msgspec.Struct, frozen=True):
         return self.of(whole[1]) if whole else self.text(text)
 
     def items(self, texts: tuple[str, ...]) -> list[str]:
-        """Return a list of arguments without those left out."""
-        return [filled for text in texts if (filled := self.item(text)) is not None]
+        """Return a list of arguments: without those left out, and several for an input of words."""
+        found: list[str] = []
+        for text in texts:
+            whole, filled = _WHOLE.match(text), self.item(text)
+            if filled is not None:
+                found += filled.split() if whole and whole[1] in self.words else [filled]
+        return found
+
+
+def words_of(runbook: Runbook) -> frozenset[str]:
+    """Return the names of the inputs that are several arguments."""
+    return frozenset(name for name, declared in runbook.inputs.items() if declared.kind == "words")
 
 
 def placeholders(text: str) -> list[str]:
@@ -129,7 +141,7 @@ def wrong_value(declared: Input, value: str) -> str | None:
     """Return what is wrong with a value, or None."""
     if not value.strip() or any(ord(character) < 32 for character in value):  # noqa: PLR2004 - control characters
         return "has to be one line that is not empty"
-    if value.startswith("-") and declared.kind != "number":
+    if value.startswith("-") and declared.kind not in {"number", "words"}:
         return "must not begin with a dash: a program would take it for an option"
     match declared.kind:
         case "number" if not re.fullmatch(r"[0-9]{1,9}", value):

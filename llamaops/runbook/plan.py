@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from llamaops.runbook.document import Changes, Runbook, Step, StepBounds
-from llamaops.runbook.fill import Values, command
+from llamaops.runbook.fill import Values, command, words_of
 from llamaops.schema.shape import Shape
 
 DEFAULT_BOUNDS = StepBounds(wall_s=900.0)
@@ -51,7 +51,7 @@ class Plan(Shape, frozen=True, kw_only=True):
 
 def plan(runbook: Runbook, inputs: Mapping[str, str | None]) -> Plan:
     """Return what a runbook would do with these inputs."""
-    values = Values(inputs, planned=True)
+    values = Values(inputs, words=words_of(runbook), planned=True)
     return Plan(
         id=runbook.id,
         title=runbook.title,

@@ -10,7 +10,7 @@ import msgspec
 
 from llamaops.facts.runbook_run import Consent, RunbookStep, StepEnd
 from llamaops.runbook.document import Runbook, Step
-from llamaops.runbook.fill import Values
+from llamaops.runbook.fill import Values, words_of
 from llamaops.runbook.plan import PlannedStep, planned
 from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.finding import Status
@@ -66,12 +66,13 @@ class _Run:
     def __init__(self, runbook: Runbook, inputs: Mapping[str, str | None], performer: Performer) -> None:
         self.runbook = runbook
         self.inputs = inputs
+        self.words = words_of(runbook)
         self.performer = performer
         self.outputs: dict[str, str] = {}
         self.results: list[RunbookStep] = []
 
     def values(self) -> Values:
-        return Values(self.inputs, self.outputs)
+        return Values(self.inputs, self.outputs, words=self.words)
 
 
 def run(
@@ -130,7 +131,7 @@ def _stops(step: Step, result: RunbookStep) -> bool:
 
 
 def _shown(step: Step, state: _Run) -> PlannedStep:
-    return planned(step, Values(state.inputs, planned=True))
+    return planned(step, Values(state.inputs, words=state.words, planned=True))
 
 
 def _one(state: _Run, step: Step, *, ask: Ask | None, yes: bool, by_hand: bool) -> RunbookStep:
