@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import _children as children
 
+OURS = "llamaops inspect"
 BARE = "python -c pass"
 READER = "gguf GGUFReader"
 BROKEN = {1, 2}
@@ -33,7 +34,7 @@ def commands(model: str) -> dict[str, list[str]]:
     return {
         BARE: [python, "-c", "pass"],
         "facts only": [python, "-c", COLLECT, model],
-        "llamaops inspect": [python, "-m", "llamaops", "inspect", model],
+        OURS: [python, "-m", "llamaops", "inspect", model],
         READER: [python, "-c", READ, model],
     }
 
@@ -50,6 +51,8 @@ def compare(model: str, rounds: int, environment: dict[str, str]) -> dict[str, d
         for name, found in costs.items()
         if all(cost.status not in BROKEN for cost in found)
     }
+    if OURS not in figures:
+        raise SystemExit(f"inspect_model: llamaops cannot inspect {model}")
     bare = figures[BARE]["cpu_ms"]
     reader = figures.get(READER, {}).get("cpu_ms")
     for row in figures.values():
