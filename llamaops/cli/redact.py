@@ -66,12 +66,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(path: str) -> BinaryIO:
+    from pathlib import Path
+
     from llamaops.errors import InputFileError
 
     if path == "-":
         return sys.stdin.buffer
     try:
-        return open(path, "rb")  # noqa: SIM115, PTH123 - closed by `run`
+        return Path(path).open("rb")
     except OSError as error:
         raise InputFileError(
             f"cannot read {path}: {error.strerror}", hint="name a text file, or -"

@@ -1,5 +1,7 @@
 """Find addresses of machines: IP and MAC."""
 
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -16,11 +18,15 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-_VERSIONS = r"(?i)(?:version|driver|release|firmware|vbios|bios|cuda|rocm|cudnn|cublas|nccl|toolkit|build|glibc|gcc|clang|kernel|runtime|api|level|v|rev|tag|==|>=|~=|lib\w*)[\"']?[ \t:=/-]{0,3}\Z"
+_VERSIONS = (
+    r"(?i)(?:version|driver|release|firmware|vbios|bios|cuda|rocm|cudnn|cublas|nccl|toolkit|build|"
+    r"glibc|gcc|clang|kernel|runtime|api|level|v|rev|tag|==|>=|~=|lib\w*)[\"']?[ \t:=/-]{0,3}\Z"
+)
 _PRODUCT = r"(?:^|[\s(\"'])[A-Za-z][\w.+-]*/\Z"
 
 
 def find_ipv4(text: str) -> Iterator[Span]:
+    """Yield IPv4 addresses that are no loopback, version or time."""
     dots = (match.start() for match in _re(r"\.(?=\d{1,3}\.\d{1,3}\.\d)").finditer(text))
     for match in matches(
         _re(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"), text, (_number_start(text, dot) for dot in dots)
@@ -81,7 +87,11 @@ def _is_private(address: str) -> bool:
 
 
 def find_ipv6(text: str) -> Iterator[Span]:
-    pattern = r"(?i)(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|[23][0-9a-f]{3}|64:ff9b|::ffff):[0-9a-f:.]{2,45}(?:%[\w.-]{1,16})?|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
+    """Yield IPv6 addresses of networks and links."""
+    pattern = (
+        r"(?i)(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|[23][0-9a-f]{3}|64:ff9b|::ffff):[0-9a-f:.]{2,45}"
+        r"(?:%[\w.-]{1,16})?|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
+    )
     for match in _in_lines(_re(pattern), text, lambda line: "::" in line or line.count(":") >= 7):
         start, end = match.span()
         address = match[0].split("%")[0].rstrip(":.") if not match[0].endswith("::") else match[0]
@@ -118,6 +128,7 @@ def _in_lines(pattern: re.Pattern[str], text: str, may: Callable[[str], bool]) -
 
 
 def find_mac(text: str) -> Iterator[Span]:
+    """Yield hardware addresses."""
     if text.count(":") < 5 and text.count("-") < 5:
         return
     for match in _re(

@@ -5,6 +5,8 @@ backslashes, quotes, `$` and `%`, which every one of these syntaxes adds. It is 
 a value and every encoded form of it come out equal, so one search finds them all. Both work on bytes.
 """
 
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import binascii

@@ -6,6 +6,8 @@ the text at all four phases instead of looking for encoded values: that finds a 
 of an encoded text, and encodings inside one another, at a cost that does not depend on the number of values.
 """
 
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import binascii

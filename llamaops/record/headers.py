@@ -1,5 +1,7 @@
 """Find what HTTP headers carry: authorization and cookies."""
 
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -21,6 +23,7 @@ _SCHEMES = (
 
 
 def find_authorization(text: str, at: int) -> Iterator[Span]:
+    """Yield the credentials of an authorization header whose value begins at a place."""
     opening = _re(OPEN).match(text, at)
     at = opening.end() if opening else at
     scheme = _re(rf"({_SCHEMES})(?:[ \t]+|%20|\+)").match(text, at)
@@ -61,6 +64,7 @@ def find_bearer(text: str, lower: str) -> Iterator[Span]:
 
 
 def find_cookies(text: str, at: int, name: str) -> Iterator[Span]:
+    """Yield the values of the cookies that begin at a place."""
     opening = _re(OPEN).match(text, at)
     start = opening.end() if opening else at
     first_only = name.lower() == "set-cookie"

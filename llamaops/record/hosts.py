@@ -1,5 +1,9 @@
 """Find names of machines, by the suffix of a private network or by their place."""
 
+# ruff: noqa: SIM905 - words read better one after the other
+
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -20,12 +24,15 @@ ORDINARY_HOSTS = frozenset(
     llama.cpp main model models ubuntu debian fedora alpine linux darwin windows localhost4 localhost6
     docker container host.docker.internal gateway.docker.internal metadata.google.internal unknown none null
     true false default local lan home internal router proxy api web app db redis postgres mysql nginx
-    version kernel name user root inference vllm llm client worker hostname broadcasthost yes no on off to and or is at in for of the a
-    example.com huggingface.co hf.co github.com api.openai.com ghcr.io docker.io pypi.org static transient""".split()
+    version kernel name user root inference vllm llm client worker hostname broadcasthost yes no
+    on off to and or is at in for of the a
+    example.com huggingface.co hf.co github.com api.openai.com ghcr.io docker.io pypi.org static
+    transient""".split()
 )
 
 
 def host_of(value: str) -> str:
+    """Return the host of `host:port`, of the first of a list, or of `host/path`."""
     return value.split(",", maxsplit=1)[0].split("/", maxsplit=1)[0].split(":", maxsplit=1)[0].rstrip(".")
 
 
@@ -72,24 +79,43 @@ _HOST_MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         ("--host", "--bind", "--listen"),
-        r"(?<![\w-])--(?:host|hostname|bind|listen)(?:[ \t]{1,8}|=|[\"'],[ \t]{0,4}[\"'])([A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})",
+        (
+            r"(?<![\w-])--(?:host|hostname|bind|listen)(?:[ \t]{1,8}|=|[\"'],[ \t]{0,4}[\"'])"
+            r"([A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})"
+        ),
     ),
     (("rpc",), r"\bRPC\d+ {0,4}: ([A-Za-z0-9][\w.-]{0,127})(?=:\d)"),
     (
         ("resolv", "getaddrinfo", "lookup", "ping", "connect", "traceroute to", "no route to", "reach"),
-        r"(?i)\b(?:resolv\w+|getaddrinfo|lookup|ping|connect(?:ing|ed)? to|traceroute to|no route to|reach) (?:host )?[\"']?([A-Za-z0-9][\w-]{0,62}-?\d[\w-]{0,20}(?:\.[\w-]{1,63}){0,6})(?=[\s:\"',]|$)",
+        (
+            r"(?i)\b(?:resolv\w+|getaddrinfo|lookup|ping|connect(?:ing|ed)? to|traceroute to|no route to"
+            r"|reach) (?:host )?[\"']?([A-Za-z0-9][\w-]{0,62}-?\d[\w-]{0,20}(?:\.[\w-]{1,63}){0,6})"
+            r"(?=[\s:\"',]|$)"
+        ),
     ),
 )
 _LOG_LINES = (
-    r"(?<!\w)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [A-Za-z_][\w./@()-]{0,63}(?:\[\d+\])?:",
-    r"(?<!\w)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127}) [A-Za-z_][\w./@()-]{0,63}(?:\[\d+\])?:",
+    (
+        r"(?<!\w)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([A-Za-z0-9][\w.-]{0,127}) [A-Za-z_][\w./@()"
+        r"-]{0,63}(?:\[\d+\])?:"
+    ),
+    (
+        r"(?<!\w)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d) ([A-Za-z0-9][\w.-]{0,127})"
+        r" [A-Za-z_][\w./@()-]{0,63}(?:\[\d+\])?:"
+    ),
 )
 _LOG_TIMES = (9, 13)  # how far into each of these the first colon of the time is
-_HEADER_INSIDE = r"(?i)(?<=[ \t])(?:host|x-forwarded-host|hostname):[ \t]{1,8}((?=[\w.-]*\d)[A-Za-z][\w.-]{1,127})(?=[:\s\"'\\]|$)"
+_HEADER_INSIDE = (
+    r"(?i)(?<=[ \t])(?:host|x-forwarded-host|hostname):[ \t]{1,8}((?=[\w.-]*\d)[A-Za-z][\w.-]{1,127})"
+    r"(?=[:\s\"'\\]|$)"
+)
 _HOST_LINE = (
     r"(?im)^[ \t]*(?:static |transient |pretty )?host ?name[ \t]{0,30}:[ \t]{1,30}([A-Za-z0-9][\w.-]{0,127})"
 )
-_HEADER = r"(?im)(?:^|[\"'])(?:host|x-forwarded-host|x-forwarded-server)[\"']?:[ \t]{0,8}[\"']?([A-Za-z0-9][\w.-]{0,127})(?=[:\"'\r\n]|$)"
+_HEADER = (
+    r"(?im)(?:^|[\"'])(?:host|x-forwarded-host|x-forwarded-server)[\"']?:[ "
+    r"\t]{0,8}[\"']?([A-Za-z0-9][\w.-]{0,127})(?=[:\"'\r\n]|$)"
+)
 
 
 def _at_marks(text: str, lower: str) -> Iterator[re.Match[str]]:
@@ -122,6 +148,7 @@ def _ends_name(lower: str, at: int) -> bool:
 
 
 def find_hosts(text: str) -> Iterator[Span]:
+    """Yield names of machines."""
     lower = lowered(text)
     for suffix in _SUFFIXES:
         at = lower.find(suffix)
@@ -154,7 +181,7 @@ def _listed_hosts(match: re.Match[str]) -> Iterator[Span]:
 
 
 def _names_a_machine(item: str, around: str) -> bool:
-    """Say whether a word is the name of a machine; after a flag, where help has words of prose, it needs a sign."""
+    """Say whether a word is the name of a machine; after a flag, where help has prose, it needs a sign."""
     host = item.split(":", maxsplit=1)[0].rstrip(".")
     if not is_private_host(host) or host.replace(".", "").isdigit():
         return False
@@ -162,7 +189,7 @@ def _names_a_machine(item: str, around: str) -> bool:
 
 
 def _url_hosts(text: str) -> Iterator[Span]:
-    """Yield hosts of URLs that are names of machines in a private network: one label, with a digit or hyphen."""
+    """Yield hosts of URLs that are names of machines in a private network: one label, with a digit."""
     for match in _re(r"://(?:[^\s/@\"'<>]{1,256}@)?([A-Za-z][\w-]{1,62})(?=[:/?#\s\"']|$)").finditer(text):
         host = match[1]
         if any(c.isdigit() for c in host) and is_private_host(host):

@@ -17,11 +17,14 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-_NO_LOGINS = frozenset("git hg svn x-access-token oauth2 oauth token __token__ user username".split())
+_NO_LOGINS = frozenset(
+    ("git", "hg", "svn", "x-access-token", "oauth2", "oauth", "token", "__token__", "user", "username")
+)
 _SCHEME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-"
 
 
 def find_url_logins(text: str) -> Iterator[Span]:
+    """Yield passwords, tokens and user names of URLs."""
     for match in _re(r":(?:\\*/){2}|%3[Aa]%2[Ff]%2[Ff]").finditer(text):
         start = match.end()
         left = text[max(0, match.start() - 24) : match.start()]
@@ -72,7 +75,7 @@ def _login(text: str, scheme: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, start + len(user), USER, "url-user", user)
 
 
-_USER_AND_PASSWORD = r"(?:-u|--user|--proxy-user|-U|--http-user|--auth|-a)(?:=|[ \t]{1,4}|\\*[\"'],[ \t]?)?"
+_LOGIN_OPTION = r"(?:-u|--user|--proxy-user|-U|--http-user|--auth|-a)(?:=|[ \t]{1,4}|\\*[\"'],[ \t]?)?"
 
 
 def find_program_logins(text: str, lower: str) -> Iterator[Span]:
@@ -91,7 +94,7 @@ def find_program_logins(text: str, lower: str) -> Iterator[Span]:
 
 
 def _user_colon_password(text: str, at: int, end: int) -> Iterator[Span]:
-    for match in _re(r"(?<![\w-])" + _USER_AND_PASSWORD + r"(?=[^\s-])").finditer(text, at, end):
+    for match in _re(r"(?<![\w-])" + _LOGIN_OPTION + r"(?=[^\s-])").finditer(text, at, end):
         start, stop = value_at(text, match.end())
         user, sign, password = text[start:stop].partition(":")
         if sign and password and not is_no_value(password) and not (user.isdigit() and password.isdigit()):

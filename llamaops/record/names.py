@@ -4,6 +4,8 @@
 it a name, add the word to one of the sets; tests/unit/record/test_names.py has the cases.
 """
 
+# ruff: noqa: SIM905 - words read better one after the other
+
 from __future__ import annotations
 
 STRONG = "strong"  # whatever stands there is secret
@@ -32,8 +34,9 @@ _KEY_OF = frozenset(
 )
 # A token of these is a secret: access_token, hf-token, ...
 _TOKEN_OF = frozenset(
-    """access auth api id refresh bearer session hf hub huggingface face github gh gitlab gl slack bot user client
-    security admin oauth oauth2 csrf xsrf jwt app deploy service vault registry npm pypi ci job personal pat
+    """access auth api id refresh bearer session hf hub huggingface face github gh gitlab gl slack bot user
+    client     security admin oauth oauth2 csrf xsrf jwt app deploy service vault registry npm pypi ci
+    job personal pat
     private secret login root discord telegram device push webhook request verification reset invite magic
     read write wandb replicate ngrok tunnel cloudflare cf tailscale influx influxdb grafana sentry docker
     digitalocean heroku fly render vercel netlify circle travis codecov sonar tf terraform kube k8s
@@ -42,8 +45,9 @@ _TOKEN_OF = frozenset(
 )
 # A token of these is a piece of a text.
 _TOKENS_OF_TEXT = frozenset(
-    """bos eos eot eom eog pad unk sep cls mask fim n max min prompt completion total special added image audio
-    video num per cached draft stop next last first new sampled generated prefill decode control word
+    """bos eos eot eom eog pad unk sep cls mask fim n max min prompt completion total special added image
+    audio     video num per cached draft stop next last first new sampled generated prefill decode
+    control word
     type think thinking tool newline nl suffix prefix middle rep start end begin bpe piece add ignore out
     predicted reasoning input output vocab text parse time target""".split()
 )
@@ -135,10 +139,8 @@ def _secret(bare: str, words: list[str]) -> str:
     stem = last.rstrip("0123456789")
     if stem in _STRONG_ENDS or "".join(words) in _STRONG_ENDS:
         return STRONG if stem != "pass" or len(words) > 1 else WEAK
-    if stem in ("key", "keys"):
-        return _key(bare, before, stem)
-    if stem in ("token", "tokens"):
-        return _token(bare, before, stem)
+    if stem in ("key", "keys", "token", "tokens"):
+        return (_key if stem.startswith("key") else _token)(bare, before, stem)
     if last == "data" and before == "key":  # client-key-data
         return STRONG
     if last in ("x", "value") and before in _STRONG_ENDS | {"key", "token"}:

@@ -19,7 +19,7 @@ class Rewrite(Generic[AnyStr]):
     __slots__ = ("_copied_to", "_sizes", "_taken_from", "text")
 
     def __init__(self, text: AnyStr, copied_to: list[int], taken_from: list[int], sizes: list[int]) -> None:
-        self.text = text
+        self.text: AnyStr = text
         self._copied_to = copied_to
         self._taken_from = taken_from
         self._sizes = sizes

@@ -1,5 +1,9 @@
 """Find who somebody is: mail addresses, home folders, owners of files and sessions, users at hosts."""
 
+# ruff: noqa: SIM905 - words read better one after the other
+
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -17,8 +21,9 @@ def _re(pattern: str) -> re.Pattern[str]:
 
 
 ORDINARY_USERS = frozenset(
-    """root llama ollama user users nobody daemon bin sys www-data ubuntu debian docker git admin runner node app
-    server service system default guest test linuxbrew shared public all host main model models gpu cpu
+    """root llama ollama user users nobody daemon bin sys www-data ubuntu debian docker git admin runner node
+    app     server service system default guest test linuxbrew shared public all host main model models
+    gpu cpu
     localhost local none null nvidia vllm llm inference worker build ci jenkins postgres redis mysql nginx
     systemd-network messagebus sshd me you name username administrator public client http https api web
     assistant tool token tokens key""".split()
@@ -26,8 +31,10 @@ ORDINARY_USERS = frozenset(
 
 
 _NO_TOP_LEVEL = frozenset(
-    """service socket target timer slice scope mount path device swap automount gguf so py md txt json yaml yml toml
-    cpp c h hpp cu js ts png jpg svg html css log conf cfg bin exe dll zip gz tar whl lock sh internal_call
+    """service socket target timer slice scope mount path device swap automount gguf so py md txt json
+    yaml yml
+    toml     cpp c h hpp cu js ts png jpg svg html css log conf cfg bin exe dll zip gz tar whl lock sh
+    internal_call
     weight bias safetensors jinja""".split()
 )
 _KEPT_MAIL = (
@@ -43,6 +50,7 @@ _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 
 
 def find_mail(text: str) -> Iterator[Span]:
+    """Yield mail addresses."""
     for match in _re(_MAIL_END).finditer(text):
         before = text[max(0, match.start() - 96) : match.start()]
         bare = before.rstrip("\\") if text[match.start()] == "\\" else before
@@ -73,10 +81,22 @@ def _without_escape(before: str, local: str) -> str:
     return local[cut:].lstrip(".-")
 
 
-_PROMPT = r"(?m)^[\[(]?(?:\([\w.-]{1,40}\) )?([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})(?=[: ][~/\w][^\n]{0,200}?[$#%>])"
-_SSH = r"\b(?:ssh|scp|sftp|rsync|mosh|sshfs|autossh|ssh-copy-id)\b[^\n@]{0,200}?[\s\"']([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})"
-_AT_HOST = r"(?<![\w.@/-])([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})(?=:[~/]|'s password)"
-_PUBLIC_KEY = r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\w+|sk-\w+@openssh\.com) [A-Za-z0-9+/=]{40,2048} ([\w.+-]{1,64})@([\w.-]{1,128})"
+_PROMPT = (
+    r"(?m)^[\[(]?(?:\([\w.-]{1,40}\) )?([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})(?=[: "
+    r"][~/\w][^\n]{0,200}?[$#%>])"
+)
+_SSH = (
+    r"\b(?:ssh|scp|sftp|rsync|mosh|sshfs|autossh|ssh-copy-id)"
+    r"\b[^\n@]{0,200}?[\s\"']([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w.-]{0,127})"
+)
+_AT_HOST = (
+    r"(?<![\w.@/-])([A-Za-z_][\w.-]{0,63})@([A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})(?=:[~/]|'s "
+    r"password)"
+)
+_PUBLIC_KEY = (
+    r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\w+|sk-\w+@openssh\.com) [A-Za-z0-9+/=]{40,2048} "
+    r"([\w.+-]{1,64})@([\w.-]{1,128})"
+)
 
 
 def find_users_at_hosts(text: str) -> Iterator[Span]:
@@ -123,6 +143,7 @@ _HOME = (
 
 
 def find_homes(text: str) -> Iterator[Span]:
+    """Yield user names in paths of home folders."""
     if "home" not in text and "Users" not in text and "Settings" not in text:
         return
     for match in _re(_HOME).finditer(text):
@@ -152,10 +173,16 @@ def _inside(text: str, at: int) -> bool:
     return "/" not in word  # /srv/export/home/y is one; docs/home/y is none
 
 
-_LISTING = r"(?<![\w-])[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ +([A-Za-z_][\w.-]{0,63}) +([A-Za-z_][\w.-]{0,63}) +\d"
+_LISTING = (
+    r"(?<![\w-])[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ +([A-Za-z_][\w.-]{0,63}) "
+    r"+([A-Za-z_][\w.-]{0,63}) +\d"
+)
 _OWNERS = (
     r"\b[ug]id=\d+\(([A-Za-z_][\w.-]{0,63})\)",
-    r"\b(?:Accepted|Failed) (?:publickey|password|none|keyboard-interactive/pam) for (?:invalid user )?([A-Za-z_][\w.-]{0,63}) from",
+    (
+        r"\b(?:Accepted|Failed) (?:publickey|password|none|keyboard-interactive/pam) for (?:invalid user )"
+        r"?([A-Za-z_][\w.-]{0,63}) from"
+    ),
     r"\bsession (?:opened|closed) for user ([A-Za-z_][\w.-]{0,63})",
     r"(?<![\w-])(?:login|user|User Id|uid|UID)=([A-Za-z_][\w.-]{0,63})(?=[;\s\"']+(?:pass|pwd|Password|PWD))",
     r"\bmachine \S{1,128} login ([^\s]{1,64})",
@@ -167,6 +194,7 @@ _OWNER_MARKS: tuple[tuple[str, ...], ...] = (
 
 
 def find_owners(text: str) -> Iterator[Span]:
+    """Yield user names of listings, sessions and logins."""
     starts = [at - 1 for at in places(text, "rw", "r-") if at > 0]
     if starts:
         yield from _owners_of(matches(_re(_LISTING), text, starts))

@@ -5,6 +5,8 @@ that one piece of code serves environment dumps, command lines, JSON (also insid
 unit files, headers and queries.
 """
 
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -21,8 +23,8 @@ from llamaops.record.values import LONGEST_VALUE, is_no_value, looks_secret, nam
 
 ANCHORS = (
     "key", "token", "secret", "pass", "pwd", "credential", "auth", "psk", "cookie", "sig", "session",
-    "sid", "otp", "jwt", "webhook", "hostname", "nodename", "computername", "fqdn", "servername", "uuid", "serial",
-    "machine", "boot", "-hft", "kennwort", "user", "logname", "pin", "hwid", "guid",
+    "sid", "otp", "jwt", "webhook", "hostname", "nodename", "computername", "fqdn", "servername", "uuid",
+    "serial",     "machine", "boot", "-hft", "kennwort", "user", "logname", "pin", "hwid", "guid",
 )  # fmt: skip
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _LONGEST_NAME = 64
@@ -126,11 +128,12 @@ def _values(text: str, start: int, end: int, means: str, long_values: _LongValue
 
 
 def _is_prose_or_code(text: str, sign: str, value: str, end: int) -> bool:
-    """Say whether a value without quotes is a flag, an expression of a program, or the next word of a sentence."""
+    """Say whether a value without quotes is a flag, an expression of a program, or a word of a sentence."""
     if _re(r"--?[a-z]+(?:-[a-z]+)*").fullmatch(value):
         return True
     if _re(
-        r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[\[(].*|(?:self|args|os|request|settings|config)\.[\w.]+|[a-z_]+(?:\.[a-z_]+)+"
+        r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[\[(].*|(?:self|args|os|request|settings|config)\.[\w.]+"
+        r"|[a-z_]+(?:\.[a-z_]+)+"
     ).match(value):
         return True
     if not value.isalpha() or not value.islower():

@@ -6,6 +6,9 @@ machines and addresses (`network`). Equal values get equal placeholders, so that
 Only this module makes a `Redacted`, and only a `Redacted` is rendered or stored.
 """
 
+# ruff: noqa: PLR2004, SIM905 - lengths of what is looked for; words read better one after the other
+# ruff: noqa: ANN401 - plain data, as JSON has it
+
 from __future__ import annotations
 
 import re
@@ -222,7 +225,7 @@ class Redactor:
     # -------------------------------------------------------------------------------------- records
 
     def clean(self, data: Any) -> Any:
-        """Return plain data (dict, list, str and scalars) redacted, keys included; the input is not changed."""
+        """Return plain data redacted, keys included, as a copy."""
         strings: dict[str, None] = {}
         _gather(data, strings)
         return self._walk(data, None, self._suspects(strings), told=False)
@@ -423,5 +426,6 @@ def _line_end() -> re.Pattern[str]:
 def _starts_anew() -> re.Pattern[str]:
     """Return the pattern of a line that is no continuation: a time, an empty line, a heading, a member."""
     return re.compile(
-        r"\s|$|\d{1,4}\.\d\d\.\d{3}\.\d{3} |\d{4}-\d\d-\d\d|\[|\$ |[a-z]+_[a-z_]{1,40}: |[A-Z][\w-]{1,40}: |[A-Z_]{3,40}=|[-={}|#]{2,}"
+        r"\s|$|\d{1,4}\.\d\d\.\d{3}\.\d{3} |\d{4}-\d\d-\d\d|\[|\$ |[a-z]+_[a-z_]{1,40}: "
+        r"|[A-Z][\w-]{1,40}: |[A-Z_]{3,40}=|[-={}|#]{2,}"
     )

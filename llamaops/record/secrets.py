@@ -1,5 +1,9 @@
 """Collect what must never leave the process: told secrets, and who and where we are."""
 
+# ruff: noqa: SIM905 - words read better one after the other
+
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -99,9 +103,9 @@ def _is_ordinary(value: str) -> bool:
 
 
 def _is_file(path: str) -> bool:
-    import os
+    from pathlib import Path
 
-    return os.path.exists(os.path.expanduser(path)) or path.startswith(
+    return Path(path).expanduser().exists() or path.startswith(
         ("/run/", "/etc/", "/var/", "/home/", "/root/")
     )
 

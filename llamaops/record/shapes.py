@@ -5,6 +5,8 @@ nothing where it does not occur) and the pattern at that place; `(...)` marks wh
 Then a line in tests/unit/record/test_shapes.py.
 """
 
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -16,6 +18,11 @@ from llamaops.record.spans import DEVICE, SECRET, Span
 _UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _SLASH = r"(?:\\*/|%2[Ff])"
 _WORD = r"[A-Za-z0-9_-]"
+_SLACK_HOOK = (
+    rf"hooks\.slack\.com{_SLASH}(?:services|workflows|triggers)"
+    rf"{_SLASH}([A-Za-z0-9]+(?:{_SLASH}[A-Za-z0-9]+)+)"
+)
+_WEB_TOKEN = rf"eyJ{_WORD}{{10,}}\.(?:eyJ{_WORD}{{5,}}(?:\.{_WORD}*)?|{_WORD}*(?:\.{_WORD}{{16,}}){{1,3}})"
 
 # rule, literal text, pattern that starts with it, whether a letter or digit may stand before it.
 FORMS: tuple[tuple[str, str, str, bool], ...] = (
@@ -45,16 +52,14 @@ FORMS: tuple[tuple[str, str, str, bool], ...] = (
     ("bedrock-key", "ABSK", r"ABSK[A-Za-z0-9+/]{80,}={0,2}", False),
     ("slack-token", "xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}", True),
     ("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{20,}", True),
-    ("slack-webhook", "hooks.slack.com", rf"hooks\.slack\.com{_SLASH}(?:services|workflows|triggers){_SLASH}"
-     rf"([A-Za-z0-9]+(?:{_SLASH}[A-Za-z0-9]+)+)", True),
+    ("slack-webhook", "hooks.slack.com", _SLACK_HOOK, True),
     ("discord-webhook", "/webhooks/", rf"/webhooks/(\d{{15,22}}/{_WORD}{{40,}})", True),
     ("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/([\w@/-]{30,})", True),
     ("telegram-token", ":AA", r":AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])", True),
     ("google-key", "AIza", rf"AIza{_WORD}{{35}}", False),
     ("google-token", "ya29.", rf"ya29\.{_WORD}{{20,}}", False),
     ("google-secret", "GOCSPX-", rf"GOCSPX-{_WORD}{{20,}}", True),
-    ("json-web-token", "eyJ", rf"eyJ{_WORD}{{10,}}\.(?:eyJ{_WORD}{{5,}}(?:\.{_WORD}*)?"
-     rf"|{_WORD}*(?:\.{_WORD}{{16,}}){{1,3}})", False),
+    ("json-web-token", "eyJ", _WEB_TOKEN, False),
     ("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}", True),
     ("pypi-token", "pypi-", rf"pypi-AgE{_WORD}{{40,}}", True),
     ("docker-token", "dckr_", rf"dckr_(?:pat|oat)_{_WORD}{{20,}}", True),
@@ -136,7 +141,7 @@ def _with_id(text: str, rule: str, start: int) -> int:
         return start - (
             len(text[max(0, start - 12) : start]) - len(text[max(0, start - 12) : start].rstrip("0123456789"))
         )
-    if rule in ("stripe-key",):
+    if rule == "stripe-key":
         return start - 2
     if rule == "digitalocean-token":
         return start - 3
@@ -146,7 +151,11 @@ def _with_id(text: str, rule: str, start: int) -> int:
 _MOST_OF_A_KEY = 65536
 _BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-_BODY = r"(?:[A-Za-z0-9+/=\s,]|\\+[nrt]|\\(?=\\*[nr])|[\"']\s{0,4}[+,]?\s{0,40}[\"']|(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): [^\n\\]{0,200})*"
+_BODY = (
+    r"(?:[A-Za-z0-9+/=\s,]|\\+[nrt]|"
+    r"\\(?=\\*[nr])|[\"']\s{0,4}[+,]?\s{0,40}[\"']|(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset)"
+    r": [^\n\\]{0,200})*"
+)
 
 
 def _private_keys(text: str) -> Iterator[Span]:

@@ -1,5 +1,9 @@
 """Read the value that stands after a name, and say whether there is anything in it to hide."""
 
+# ruff: noqa: SIM905 - words read better one after the other
+
+# ruff: noqa: PLR2004 - lengths of the forms that are looked for
+
 from __future__ import annotations
 
 import re
@@ -22,14 +26,18 @@ _NO_VALUES = frozenset(
     should can could will would bearer basic digest argument option flag variable header environment
     authentication authorization authenticated unauthorized default disabled enabled provided expected
     given api_key apikey api-key changed rotated loaded present absent failed error incorrect wrong
-    expired denied fname n tokens keys passwords secrets mismatch number text word words string bytes object anything something nothing""".split()
+    expired denied fname n tokens keys passwords secrets mismatch number text word words
+    string bytes object anything something nothing""".split()
 )
-_MASKED = r"""(?xi) [*\u2022\u25cf.\#?_~=-]{2,} | x{3,} | \u2022{3,}.* | .*\*{3,}.* | <[^<>]*> | \[[^\[\]]*\] | \(.*\) | \{\{?.*
+_MASKED = r"""(?xi) [*\u2022\u25cf.\#?_~=-]{2,} | x{3,} | \u2022{3,}.* | .*\*{3,}.* | <[^<>]*> | \[[^\[\]]*\]
+    | \(.*\) | \{\{?.*
     | \\*\$\{[A-Za-z_]\w*(?:[:?-][^}]*)?\} | \\*\$\$?[A-Z_][A-Z0-9_]* | \$\(.*\)? | %[A-Za-z_]+% | %%?[sdv]
     | \.\.\. | -+ | !(?:secret|vault|ref|env)\b.* | env: .*"""
 _PATH = (
-    r"(?:~|\.{1,2})?/(?:etc|usr|var|home|run|opt|srv|root|mnt|data|models?|tmp|Users|proc|dev|workspace|app|secrets?|certs?)"
-    r"(?:/.*)?|[A-Za-z]:\\.*|(?:~|\.{1,2})/.*|[\w./-]+\.(?:pem|key|crt|cer|txt|json|ya?ml|toml|env|conf|cfg|gguf|jinja|log|pub)"
+    r"(?:~|\.{1,2})?/(?:etc|usr|var|home|run|opt|srv|root|mnt|data|models?|tmp|Users|proc|dev"
+    r"|workspace|app|secrets?|certs?)"
+    r"(?:/.*)?|[A-Za-z]:\\.*|(?:~|\.{1,2})/.*|[\w./-]+\.(?:pem|key|crt|cer|txt|json|ya?ml|toml|env"
+    r"|conf|cfg|gguf|jinja|log|pub)"
 )
 
 

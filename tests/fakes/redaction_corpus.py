@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 - words read better one after the other
 """Texts with planted secrets and identifiers, and ordinary ones, made at run time from a seed.
 
 A kind gives a value and snippets of text in which its form or its place gives it away; a context puts a
@@ -63,16 +64,28 @@ def uuid(r: random.Random) -> str:
 def prefixed(r: random.Random) -> Plant:
     value = r.choice(
         [
-            "hf" + "_" + chars(r, 34), "sk" + "-ant-api03-" + chars(r, 93), "sk" + "-proj-" + chars(r, 120),
-            "gh" + "p_" + chars(r, 36), "github" + "_pat_" + chars(r, 82), "gl" + "pat-" + chars(r, 20),
-            "np" + "m_" + chars(r, 36), "AI" + "za" + chars(r, 35), "gs" + "k_" + chars(r, 52), "r8" + "_" + chars(r, 37),
-            "nv" + "api-" + chars(r, 64), "xo" + "xb-" + chars(r, 12, "0123456789") + "-" + chars(r, 24),
-            "sk" + "_live_" + chars(r, 24), "pyp" + "i-AgEIcHlwaS5vcmc" + chars(r, 80), "dckr" + "_pat_" + chars(r, 27),
+            "hf" + "_" + chars(r, 34),
+            "sk" + "-ant-api03-" + chars(r, 93),
+            "sk" + "-proj-" + chars(r, 120),
+            "gh" + "p_" + chars(r, 36),
+            "github" + "_pat_" + chars(r, 82),
+            "gl" + "pat-" + chars(r, 20),
+            "np" + "m_" + chars(r, 36),
+            "AI" + "za" + chars(r, 35),
+            "gs" + "k_" + chars(r, 52),
+            "r8" + "_" + chars(r, 37),
+            "nv" + "api-" + chars(r, 64),
+            "xo" + "xb-" + chars(r, 12, "0123456789") + "-" + chars(r, 24),
+            "sk" + "_live_" + chars(r, 24),
+            "pyp" + "i-AgEIcHlwaS5vcmc" + chars(r, 80),
+            "dckr" + "_pat_" + chars(r, 27),
             "AGE-" + "SECRET-KEY-1" + chars(r, 58, string.ascii_uppercase + "234567"),
-            "AK" + "IA" + chars(r, 16, string.ascii_uppercase + "234567"), "hv" + "s." + chars(r, 90),
-            "tskey" + "-auth-" + chars(r, 12) + "-" + chars(r, 32), "SG" + "." + chars(r, 22) + "." + chars(r, 43),
+            "AK" + "IA" + chars(r, 16, string.ascii_uppercase + "234567"),
+            "hv" + "s." + chars(r, 90),
+            "tskey" + "-auth-" + chars(r, 12) + "-" + chars(r, 32),
+            "SG" + "." + chars(r, 22) + "." + chars(r, 43),
         ]
-    )  # fmt: skip
+    )
     return Plant(
         [value],
         [f"using {value} to download", f"https://hub.example.org/x?k={value}", f"/tmp/{value}.part", value],
@@ -97,11 +110,18 @@ def named(r: random.Random) -> Plant:
     return Plant(
         [value],
         [
-            f"{name}={value}", f'{name}: "{value}"', f'{{"model": "m", "{name}": "{value}", "n": 1}}', f"{name} = '{value}'",
-            f"- name: {name}\n  value: {value}", f"docker run -e {name}={value} image", f"('{name}', '{value}')" if "-" in name else f"{name}: {value}",
-            f'Environment="{name}={value}"', f"<{name}>{value}</{name}>", f'{{"name": "{name}", "value": "{value}"}}',
+            f"{name}={value}",
+            f'{name}: "{value}"',
+            f'{{"model": "m", "{name}": "{value}", "n": 1}}',
+            f"{name} = '{value}'",
+            f"- name: {name}\n  value: {value}",
+            f"docker run -e {name}={value} image",
+            f"('{name}', '{value}')" if "-" in name else f"{name}: {value}",
+            f'Environment="{name}={value}"',
+            f"<{name}>{value}</{name}>",
+            f'{{"name": "{name}", "value": "{value}"}}',
         ],
-    )  # fmt: skip
+    )
 
 
 def flag(r: random.Random) -> Plant:
@@ -112,11 +132,13 @@ def flag(r: random.Random) -> Plant:
     return Plant(
         [value],
         [
-            f"llama-server -m m.gguf {name} {value} --port 8080", f"llama-server {name}={value} -c 4096",
-            f"['llama-server', '{name}', '{value}', '-v']", f'["llama-server", "{name}", "{value}"]',
+            f"llama-server -m m.gguf {name} {value} --port 8080",
+            f"llama-server {name}={value} -c 4096",
+            f"['llama-server', '{name}', '{value}', '-v']",
+            f'["llama-server", "{name}", "{value}"]',
             f"ExecStart=/usr/bin/llama-server {name} {value}",
         ],
-    )  # fmt: skip
+    )
 
 
 def header(r: random.Random) -> Plant:
@@ -125,11 +147,13 @@ def header(r: random.Random) -> Plant:
     return Plant(
         [value],
         [
-            f"Authorization: {scheme} {value}", f"proxy-authorization: {scheme} {value}",
+            f"Authorization: {scheme} {value}",
+            f"proxy-authorization: {scheme} {value}",
             f"curl -H 'Authorization: {scheme} {value}' http://127.0.0.1:8080/v1/models",
-            f"{{'Authorization': '{scheme} {value}', 'Accept': '*/*'}}", f"Authorization: {value}",
+            f"{{'Authorization': '{scheme} {value}', 'Accept': '*/*'}}",
+            f"Authorization: {value}",
         ],
-    )  # fmt: skip
+    )
 
 
 def login(r: random.Random) -> Plant:
@@ -137,13 +161,20 @@ def login(r: random.Random) -> Plant:
     return Plant(
         [value],
         [
-            f"https://{user}:{quote(value, safe='')}@models.example.net/a.gguf" if quote(value, safe="") == value else f"ftp://{user}:{value.replace('#', '+').replace('@', '+')}@files.example.net/x",
+            f"https://{user}:{quote(value, safe='')}@models.example.net/a.gguf"
+            if quote(value, safe="") == value
+            else f"ftp://{user}:{value.replace('#', '+').replace('@', '+')}@files.example.net/x",
             f"postgresql://{user}:{value.replace('#', '*').replace('@', '*')}@localhost:5432/db",
-            f"machine models.example.org login {user} password {value}", f"sshpass -p {value} ssh host", f"redis-cli -a {value} ping",
-            f"mysql -u{user} -p{value} db", f"curl -u {user}:{value} http://127.0.0.1:8080/", f"Server=db;User Id={user};Password={value};Encrypt=true",
-            f"host=localhost dbname=x user={user} password='{value}'", f"docker login -u {user} -p {value} registry.example.org",
+            f"machine models.example.org login {user} password {value}",
+            f"sshpass -p {value} ssh host",
+            f"redis-cli -a {value} ping",
+            f"mysql -u{user} -p{value} db",
+            f"curl -u {user}:{value} http://127.0.0.1:8080/",
+            f"Server=db;User Id={user};Password={value};Encrypt=true",
+            f"host=localhost dbname=x user={user} password='{value}'",
+            f"docker login -u {user} -p {value} registry.example.org",
         ],
-    )  # fmt: skip
+    )
 
 
 def key_block(r: random.Random) -> Plant:
@@ -159,17 +190,25 @@ def person(r: random.Random) -> Plant:
     user, domain = word(r), word(r, 4) + r.choice([".com", ".org", ".eu"])
     return r.choice(
         [
-            Plant([f"{user}@{domain}"], [f"contact {user}@{domain}", f"Author: X <{user}@{domain}>", f"?user={user}%40{domain}"]),
+            Plant(
+                [f"{user}@{domain}"],
+                [f"contact {user}@{domain}", f"Author: X <{user}@{domain}>", f"?user={user}%40{domain}"],
+            ),
             Plant(
                 [user],
                 [
-                    f"/home/{user}/models/m.gguf", f"/Users/{user}/Library/Caches/m.gguf", f"C:\\Users\\{user}\\m.gguf",
-                    f"HOME=/home/{user}", f"uid=1000({user}) gid=1000({user})", f"ssh {user}@203.0.113.9",
-                    f"-rw-r--r-- 1 {user} {user} 99 Nov 29 18:43 m.gguf", f"file:///home/{user}/x.json",
+                    f"/home/{user}/models/m.gguf",
+                    f"/Users/{user}/Library/Caches/m.gguf",
+                    f"C:\\Users\\{user}\\m.gguf",
+                    f"HOME=/home/{user}",
+                    f"uid=1000({user}) gid=1000({user})",
+                    f"ssh {user}@203.0.113.9",
+                    f"-rw-r--r-- 1 {user} {user} 99 Nov 29 18:43 m.gguf",
+                    f"file:///home/{user}/x.json",
                 ],
             ),
         ]
-    )  # fmt: skip
+    )
 
 
 def machine(r: random.Random) -> Plant:
@@ -178,11 +217,17 @@ def machine(r: random.Random) -> Plant:
     return Plant(
         [short],
         [
-            f"resolving {full} failed", f"http://{full}:8080/health", f"HOSTNAME={short}", f"hostname: {short}",
-            f"Linux {short} 6.8.0-45-generic #45 SMP x86_64 GNU/Linux", f"--rpc {short}:50052,{full}:50052",
-            f"Nov 29 18:43:01 {short} llama-server[123]: ready", f"{word(r)}@{short}:~$ nvidia-smi", f"Host: {short}:8080",
+            f"resolving {full} failed",
+            f"http://{full}:8080/health",
+            f"HOSTNAME={short}",
+            f"hostname: {short}",
+            f"Linux {short} 6.8.0-45-generic #45 SMP x86_64 GNU/Linux",
+            f"--rpc {short}:50052,{full}:50052",
+            f"Nov 29 18:43:01 {short} llama-server[123]: ready",
+            f"{word(r)}@{short}:~$ nvidia-smi",
+            f"Host: {short}:8080",
         ],
-    )  # fmt: skip
+    )
 
 
 def address(r: random.Random) -> Plant:
@@ -202,12 +247,24 @@ def address(r: random.Random) -> Plant:
     mac = ":".join(["3c", *(chars(r, 2, HEX) for _ in range(5))])
     return r.choice(
         [
-            Plant([four], [f"connection from {four}:51234 closed", f"--host {four}", f"X-Forwarded-For: {four}", f"http://{four}:8080/health", f"/var/log/{four}-8080.log"]),
-            Plant([six], [f"connection from [{six}]:51234", f"inet6 {six}/64 scope link", f"client {six} refused"]),
+            Plant(
+                [four],
+                [
+                    f"connection from {four}:51234 closed",
+                    f"--host {four}",
+                    f"X-Forwarded-For: {four}",
+                    f"http://{four}:8080/health",
+                    f"/var/log/{four}-8080.log",
+                ],
+            ),
+            Plant(
+                [six],
+                [f"connection from [{six}]:51234", f"inet6 {six}/64 scope link", f"client {six} refused"],
+            ),
             Plant([mac], [f"link/ether {mac} brd ff:ff:ff:ff:ff:ff", f'"mac": "{mac}"']),
             Plant([v := f"GPU-{uuid(r)}"], [f"GPU 0: NVIDIA A100 (UUID: {v})", f"CUDA_VISIBLE_DEVICES={v}"]),
         ]
-    )  # fmt: skip
+    )
 
 
 def told(r: random.Random) -> Plant:
@@ -236,7 +293,8 @@ KINDS: dict[str, Callable[[random.Random], Plant]] = {
 
 
 def _log(r: random.Random, text: str) -> str:
-    return f"{stamp(r)} I srv  load_model: loading\n{stamp(r)} W srv    operator(): {text}\n{stamp(r)} I srv  update_slots: idle"
+    lines = ["I srv  load_model: loading", f"W srv    operator(): {text}", "I srv  update_slots: idle"]
+    return "\n".join(f"{stamp(r)} {line}" for line in lines)
 
 
 def _plain(_r: random.Random, text: str) -> str:
@@ -257,8 +315,12 @@ def _yaml(_r: random.Random, text: str) -> str:
 
 
 CONTEXTS: dict[str, Callable[[random.Random, str], str]] = {
-    "plain": _plain, "log": _log, "json-log": _json_log, "traceback": _repr, "yaml": _yaml,
-}  # fmt: skip
+    "plain": _plain,
+    "log": _log,
+    "json-log": _json_log,
+    "traceback": _repr,
+    "yaml": _yaml,
+}
 # Headers and the like begin a line or follow a quote; inside of prose they mean nothing.
 _LINE_KINDS = ("machine", "person", "address")
 
@@ -299,9 +361,7 @@ def _model(r: random.Random) -> str:
 _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     lambda r: f"print_info: EOS token        = {r.randint(0, 9999)} '<|im_end|>'",
     lambda r: f"slot release: id 0 | n_tokens = {r.randint(1, 999)}, truncated = 0",
-    lambda r: (
-        f'{{"max_tokens": {r.randint(1, 99)}, "bos_token": "<s>", "eos_token": "</s>", "token_type": "bearer"}}'
-    ),
+    lambda r: f'{{"max_tokens": {r.randint(1, 99)}, "bos_token": "<s>", "token_type": "bearer"}}',
     lambda r: f"{chars(r, 64, HEX)}  /models/{_model(r)}",
     lambda r: f"commit {chars(r, 40, HEX)} (HEAD -> master, tag: b{r.randint(4000, 9999)})",
     lambda r: f"sha256:{chars(r, 64, HEX)}",
@@ -310,7 +370,8 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
         f"driver 550.54.{r.randint(1, 99)}, CUDA 12.{r.randint(1, 9)}, libcublas.so.12.{r.randint(1, 9)}.4.1"
     ),
     lambda r: (
-        f"{r.randint(10, 59)}.{r.randint(10, 59)}.{r.randint(100, 255)}.{r.randint(100, 255)} I srv  update_slots: all slots are idle"
+        f"{r.randint(10, 59)}.{r.randint(10, 59)}.{r.randint(100, 255)}.{r.randint(100, 255)} I srv  "
+        f"update_slots: all slots are idle"
     ),
     lambda r: f"main: server is listening on http://127.0.0.1:{r.randint(1024, 65535)}",
     lambda r: f"listening on http://[::1]:{r.randint(1024, 65535)} and 0.0.0.0",
@@ -324,7 +385,8 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
         "{% for message in messages %}{{ '<|im_start|>' + message['role'] }}{% endfor %}{{ eos_token }}"
     ),
     lambda r: (
-        f"pci 0000:{chars(r, 2, HEX)}:00.0: BAR 1: assigned [mem 0x{chars(r, 12, HEX)}-0x{chars(r, 12, HEX)} 64bit pref]"
+        f"pci 0000:{chars(r, 2, HEX)}:00.0: BAR 1: assigned "
+        f"[mem 0x{chars(r, 12, HEX)}-0x{chars(r, 12, HEX)} 64bit pref]"
     ),
     lambda r: (
         f"| llama 8B Q4_K | 4.58 GiB | CUDA | 99 | tg128 | {r.randint(10, 99)}.{r.randint(10, 99)} ± 0.42 |"
@@ -334,7 +396,8 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     lambda r: "git clone git@github.com:ggml-org/llama.cpp.git && systemctl status user@1000.service",
     lambda r: f'{{"id":"chatcmpl-{chars(r, 32)}","object":"chat.completion","model":"m"}}',
     lambda r: (
-        f"#{r.randint(0, 9)}  0x00007f{chars(r, 10, HEX)} in std::vector<int>::push_back () from /usr/lib/libggml.so"
+        f"#{r.randint(0, 9)}  0x00007f{chars(r, 10, HEX)} in std::vector<int>::push_back () from "
+        f"/usr/lib/libggml.so"
     ),
     lambda r: "the api key is read from a file; no secret is configured; token bucket refilled",
     lambda r: (

@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 from collections.abc import Callable
+from itertools import pairwise
 from urllib.parse import quote
 
 Encoding = Callable[[random.Random, str], str]
@@ -71,14 +72,13 @@ def cut(r: random.Random, before: str, text: str, after: str, how: str) -> tuple
         pad = (80 - (len(before) + at)) % 80
         line = "." * pad + before + text + after
         body = "\n".join(line[i : i + 80] for i in range(0, len(line), 80))
-        edges = [p for p in range(pad + len(before) - pad, len(line)) if False]
         start = pad + len(before)
         marks = [
             start,
             *(p for p in range(80, len(line), 80) if start < p < start + len(text)),
             start + len(text),
         ]
-        pieces = [line[a:b] for a, b in zip(marks, marks[1:], strict=False)] + edges
+        pieces = [line[a:b] for a, b in pairwise(marks)]
         return body, [piece for piece in pieces if len(piece) >= 5]
     else:
         part = r.choice(("", "srv  update_slots: ", "load_tensors: "))

@@ -40,7 +40,10 @@ def test_what_cannot_be_read_is_one_line(words: tuple[str, ...]) -> None:
 
 
 def test_entries_pass_their_marks_and_do_not_meet() -> None:
-    text = b"=====ENTRY p1=====\nx hunter\n=====ENTRY hunter2=====\n2 y\n--api-key p1-Zx9Yw8Vu7Ts6Rq5P\n=====ENTRY p3=====\np1-Zx9Yw8Vu7Ts6Rq5P\n"
+    text = (
+        b"=====ENTRY p1=====\nx hunter\n=====ENTRY hunter2=====\n2 y\n--api-key p1-Zx9Yw8Vu7Ts6Rq5P\n"
+        b"=====ENTRY p3=====\np1-Zx9Yw8Vu7Ts6Rq5P\n"
+    )
     done = redact(text, LLAMAOPS_TEST_SECRET_0="hunter2")
     assert done.stdout == text.replace(b"--api-key p1-Zx9Yw8Vu7Ts6Rq5P", b"--api-key <secret-1>")
 

@@ -41,12 +41,20 @@ def test_base64_goes_at_every_alignment(value: str, around: str) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        quote(VALUE, safe=""), re.sub("%..", lambda m: m[0].lower(), quote(VALUE, safe="")), quote(quote(VALUE, safe="")), json.dumps(VALUE)[1:-1],
-        json.dumps(json.dumps(VALUE))[3:-3], repr(VALUE)[1:-1], VALUE.replace("'", "'\"'\"'"), VALUE.replace("%", "%%"),
-        VALUE.replace("$", "$$"), VALUE.encode().hex(), base64.b64encode(base64.b64encode(VALUE.encode())).decode(),
+        quote(VALUE, safe=""),
+        re.sub("%..", lambda m: m[0].lower(), quote(VALUE, safe="")),
+        quote(quote(VALUE, safe="")),
+        json.dumps(VALUE)[1:-1],
+        json.dumps(json.dumps(VALUE))[3:-3],
+        repr(VALUE)[1:-1],
+        VALUE.replace("'", "'\"'\"'"),
+        VALUE.replace("%", "%%"),
+        VALUE.replace("$", "$$"),
+        VALUE.encode().hex(),
+        base64.b64encode(base64.b64encode(VALUE.encode())).decode(),
         base64.b64encode(quote(json.dumps(VALUE)).encode()).decode(),
     ],
-)  # fmt: skip
+)
 def test_an_encoded_form_goes(form: str) -> None:
     assert form not in clean(f"entry {form} seen", VALUE)
 

@@ -14,13 +14,28 @@ def values(
 
 def test_variables_with_telling_names() -> None:
     environ = {
-        "LLAMA_API_KEY": "k1x", "HF_TOKEN": "hf-abc", "MY_PASSWORD": " pw with space ", "LLAMAOPS_TEST_SECRET_3": "true",
-        "SSH_AUTH_SOCK": "/tmp/ssh-1/agent.2", "XDG_SESSION_ID": "c2", "KEYBOARD": "de", "PATH": "/bin", "MAX_TOKENS": "512",
-        "TLS_KEY": "/etc/llama/tls.key", "USE_TOKEN": "true", "DATABASE_URL": "postgres://u:p%40ssword@h/db",
-    }  # fmt: skip
+        "LLAMA_API_KEY": "k1x",
+        "HF_TOKEN": "hf-abc",
+        "MY_PASSWORD": " pw with space ",
+        "LLAMAOPS_TEST_SECRET_3": "true",
+        "SSH_AUTH_SOCK": "/tmp/ssh-1/agent.2",
+        "XDG_SESSION_ID": "c2",
+        "KEYBOARD": "de",
+        "PATH": "/bin",
+        "MAX_TOKENS": "512",
+        "TLS_KEY": "/etc/llama/tls.key",
+        "USE_TOKEN": "true",
+        "DATABASE_URL": "postgres://u:p%40ssword@h/db",
+    }
     assert values(environ) == {
-        "k1x", "hf-abc", " pw with space ", "pw with space", "true", "p%40ssword", "p@ssword",
-    }  # fmt: skip
+        "k1x",
+        "hf-abc",
+        " pw with space ",
+        "pw with space",
+        "true",
+        "p%40ssword",
+        "p@ssword",
+    }
 
 
 def test_arguments() -> None:

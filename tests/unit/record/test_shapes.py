@@ -9,12 +9,26 @@ A, B = "A1b2C3d4E5f6G7h8I9j0", "0123456789abcdef0123456789abcdef"
 KEY = "MIIE" + A * 3
 
 CASES = [
-    "hf" + "_" + A + A, "sk" + "-" + A + A, "sk" + "-proj-" + A + "_" + A, "ghp" + "_" + A + A, "github" + "_pat_" + A + A,
-    "glpat" + "-" + A, "AKIA" + "ABCDEFGHIJKLMNOP", "xoxb" + "-1234567890-" + A, "AIza" + (A + A)[:35],
-    "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0." + A, "npm" + "_" + (A + A)[:36], "AGE" + "-SECRET-KEY-1" + A,
-    "nvapi" + "-" + A + A, "123456789" + ":AA" + (A + A)[:33], "GPU" + "-12345678-1234-1234-1234-123456789abc",
-    "sk" + "_live_" + A, "dop" + "_v1_" + B + B, "$2b$12$" + (A + A + A)[:53], "hvs" + "." + A + A,
-]  # fmt: skip
+    "hf" + "_" + A + A,
+    "sk" + "-" + A + A,
+    "sk" + "-proj-" + A + "_" + A,
+    "ghp" + "_" + A + A,
+    "github" + "_pat_" + A + A,
+    "glpat" + "-" + A,
+    "AKIA" + "ABCDEFGHIJKLMNOP",
+    "xoxb" + "-1234567890-" + A,
+    "AIza" + (A + A)[:35],
+    "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0." + A,
+    "npm" + "_" + (A + A)[:36],
+    "AGE" + "-SECRET-KEY-1" + A,
+    "nvapi" + "-" + A + A,
+    "123456789" + ":AA" + (A + A)[:33],
+    "GPU" + "-12345678-1234-1234-1234-123456789abc",
+    "sk" + "_live_" + A,
+    "dop" + "_v1_" + B + B,
+    "$2b$12$" + (A + A + A)[:53],
+    "hvs" + "." + A + A,
+]
 
 
 @pytest.mark.parametrize("value", CASES)
@@ -27,10 +41,15 @@ def test_a_known_form_goes_wherever_it_stands(value: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "self_hf_tokenizer_config", "disk-performance-of-the-model-folder", "risk-free_A1b2C3d4E5f6G7h8I9j0", "eyJ is short",
-        "AKIA_is_a_prefix", "blk.0.attn_k.weight", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "self_hf_tokenizer_config",
+        "disk-performance-of-the-model-folder",
+        "risk-free_A1b2C3d4E5f6G7h8I9j0",
+        "eyJ is short",
+        "AKIA_is_a_prefix",
+        "blk.0.attn_k.weight",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
     ],
-)  # fmt: skip
+)
 def test_what_only_begins_like_one_stays(text: str) -> None:
     assert Redactor().text(text) == text
 
