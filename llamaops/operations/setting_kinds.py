@@ -6,15 +6,18 @@ Every --help reads it, so it imports next to nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class Kind(NamedTuple):
-    """How the text of a setting becomes its value."""
+class Kind:
+    """How the text of a setting becomes its value; a plain class, which is the quickest to make."""
 
-    parse: Callable[[str], Any]
-    metavar: str
-    about: str
+    __slots__ = ("about", "metavar", "parse")
+
+    def __init__(self, parse: Callable[[str], Any], metavar: str, about: str) -> None:
+        self.parse = parse
+        self.metavar = metavar
+        self.about = about
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 STYLES = {
     "reached": "green",
@@ -17,7 +17,7 @@ STYLES = {
 }
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True):
     """One line of a summary."""
 
     text: str
