@@ -6,8 +6,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from llamaops.cli import options
+
 if TYPE_CHECKING:
     from llamaops.operations.fetch import Announced, FetchReport
+    from llamaops.operations.session import Session
+    from llamaops.system.machine import Machine
     from llamaops.system.pip import Progress
 
 _DESCRIPTION = """\
@@ -31,6 +35,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="engine, model (default: both), engine-b10434, engine-b10068, full-engine, full-engine-server",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
+    group = parser.add_argument_group("a file of a hub: hf:OWNER/NAME/FILE@REVISION (needs llamaops[hub])")
+    group.add_argument("--accept-licence", metavar="NAME", help="the licence that you read and accept")
+    group.add_argument("--to", metavar="DIR", help="folder for the file; default: a folder of the cache")
+    options.add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
 
     Raises: LlamaopsError, for the caller to show.
     """
+    if any(name.startswith("hf:") for name in args.what):
+        return _from_hub(args)
     from llamaops.errors import UsageError
     from llamaops.operations import fetch
     from llamaops.system.machine import Machine
@@ -56,6 +66,36 @@ def run(args: argparse.Namespace) -> int:
             _say(f"{item.why}\n")
     sys.stdout.write(_summary(report))
     return 0
+
+
+def _from_hub(args: argparse.Namespace) -> int:
+    """Fetch one file of a hub, with a record of what it is.
+
+    Raises: UsageError.
+    """
+    import os
+
+    from llamaops.cli.session import perform, resolve
+    from llamaops.errors import UsageError
+    from llamaops.facts.hub_reference import parse_reference
+    from llamaops.operations.fetch_hub import HubRequest, fetch_from_hub
+    from llamaops.system.hub import need_package
+
+    if len(args.what) > 1:
+        raise UsageError("one file of a hub at a time", hint="run the command once for each")
+    request = HubRequest(
+        reference=parse_reference(args.what[0]),
+        accepted_licence=args.accept_licence,
+        folder=os.path.abspath(os.path.expanduser(args.to)) if args.to else None,  # noqa: PTH100, PTH111
+        quiet=args.quiet or not sys.stderr.isatty(),
+    )
+    need_package()
+    settings, facts = resolve(args, ())
+
+    def operation(session: Session, machine: Machine) -> str:
+        return fetch_from_hub(session, machine, request)
+
+    return perform(args, settings, facts, operation)
 
 
 def _plan(items: tuple[Announced, ...], cache: str) -> str:

@@ -23,7 +23,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "Read-only; the tensor data is not read unless an option asks for it.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="GGUF file; any shard of a split model, or `embedded`")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="GGUF file, any shard of a split model, `embedded`, https://... or hf:OWNER/NAME/FILE@REVISION",
+    )
     options.add_common(parser)
     group = parser.add_argument_group("what else to look at")
     group.add_argument(
@@ -64,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     expected = tuple(_digest(text) for text in args.expect_sha256)
     if args.deep:
         _need_gguf()
+    if args.model.startswith(("hf:", "http://", "https://")):
+        _only_the_header(args)
     settings, facts = resolve(args, ("model", "bin_dir", "ctx_size"))
     if args.bin_dir is None:
         settings.bin_dir = None  # only asked for here: an inspection is of a file
@@ -87,7 +93,8 @@ def _request(
     from llamaops.operations.choose import choose_model
     from llamaops.operations.inspect_model import InspectRequest
 
-    choice = choose_model(settings, machine)
+    remote = args.model.startswith(("hf:", "http://", "https://"))
+    choice = None if remote else choose_model(settings, machine)
     named = {"mmproj": args.mmproj, "lora": args.lora, "draft": args.draft}
     return InspectRequest(
         path=choice.path if choice else args.model,
@@ -110,6 +117,34 @@ def _need_gguf() -> None:
 
     if importlib.util.find_spec("gguf") is None or importlib.util.find_spec("numpy") is None:
         raise UsageError("--deep needs the gguf package", hint="pip install 'llamaops[deep]'")
+
+
+def _only_the_header(args: argparse.Namespace) -> None:
+    """Refuse what a remote file cannot be asked for.
+
+    Raises: UsageError.
+    """
+    from llamaops.errors import UsageError
+
+    if args.model.startswith("hf:"):
+        from llamaops.facts.hub_reference import parse_reference
+
+        parse_reference(args.model)
+    more = (
+        "sha256",
+        "full",
+        "deep",
+        "template",
+        "mmproj",
+        "lora",
+        "draft",
+        "chat_template_file",
+        "expect_sha256",
+    )
+    given = [name for name in more if getattr(args, name)]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{flags}: of a remote file only the header is read", hint="download it first")
 
 
 def _digest(text: str) -> str:

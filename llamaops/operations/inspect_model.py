@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -17,10 +17,12 @@ from llamaops.system.machine import Machine
 if TYPE_CHECKING:
     from llamaops.facts.companions import Use
     from llamaops.facts.gguf_probe import Probe
+    from llamaops.system.ports import System
 
 NOT_COVERED = ("the tensor data itself: its length is checked, its values are not read",)
 
 
+REMOTE = ("hf:", "https://", "http://")
 Meter = Callable[[str], Callable[[int, int], None] | None]
 
 
@@ -55,12 +57,11 @@ class InspectRequest(msgspec.Struct, frozen=True, kw_only=True):
 def inspect_model(session: Session, machine: Machine, request: InspectRequest) -> None:
     """Read the header of a model, add what was asked for to the record, and judge it."""
     session.begin(("model_file",), () if request.deep else NOT_COVERED)
-    path = request.path
-    with session.step("inspect", f"read the header of {path}"):
-        probe = gguf_probe.look(machine, path)
-        session.add("asked", AskedFacts(via="inspect", model_path=path, ctx_size=request.ctx_size))
-        session.add("model", facts_of(probe))
-        session.add("identity", identity_of(machine, probe))
+    session.add("asked", AskedFacts(via="inspect", model_path=request.path, ctx_size=request.ctx_size))
+    if request.path.startswith(REMOTE):
+        _inspect_remote(session, machine, request.path)
+        return
+    probe = _look(session, machine, request.path)
     areas = ["model", "identity"]
     if _has_companions(machine, probe, request):
         from llamaops.facts.companions import collect_companions
@@ -91,6 +92,31 @@ def inspect_model(session: Session, machine: Machine, request: InspectRequest) -
             add_build_names(session, machine, request.program, always=True)
         areas.append("knowledge")
     session.judge(*areas)
+
+
+def _look(session: Session, system: System, path: str) -> Probe:
+    with session.step("inspect", f"read the header of {path}"):
+        probe = gguf_probe.look(system, path)
+        session.add("model", facts_of(probe))
+        session.add("identity", identity_of(system, probe))
+    return probe
+
+
+def _inspect_remote(session: Session, machine: Machine, path: str) -> None:
+    """Read the header of a file on a web server by range requests."""
+    from llamaops.facts.hub_reference import parse_reference
+    from llamaops.system.remote_file import RemoteSystem, hub_endpoint
+
+    url = parse_reference(path).url(hub_endpoint(machine.environ)) if path.startswith("hf:") else path
+    remote = RemoteSystem(machine)
+    try:
+        _look(session, cast("System", remote), url)
+    finally:
+        remote.close()
+    session.not_covered.append(
+        f"the rest of the file: {remote.bytes_read} of {remote.bytes_there} bytes were read by range requests"
+    )
+    session.judge("model", "identity")
 
 
 def _add_digests(session: Session, machine: Machine, probe: Probe, request: InspectRequest) -> None:

@@ -8,9 +8,11 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinariesFacts, BinaryFacts
 from llamaops.facts.build_names import BuildNamesFacts
 from llamaops.facts.companions import CompanionFacts
+from llamaops.facts.exposure import ExposureFacts
 from llamaops.facts.generation import GenerationFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.host import HostFacts
+from llamaops.facts.hub import HubFacts
 from llamaops.facts.launch import LaunchFacts
 from llamaops.facts.lifecycle import LifecycleFacts
 from llamaops.facts.load_log import LoadFacts
@@ -22,8 +24,11 @@ from llamaops.facts.sockets import SocketFacts
 from llamaops.facts.templates import TemplatesFacts
 from llamaops.facts.tensor_values import TensorValuesFacts
 from llamaops.probes.concurrency import ConcurrencyFacts
+from llamaops.probes.more import MoreFacts
 from llamaops.probes.server import ServerFacts
+from llamaops.probes.surface import SurfaceFacts
 from llamaops.record.record import Document, Record
+from llamaops.schema.diagnosis import Diagnosis
 from llamaops.schema.shape import Shape
 
 
@@ -50,6 +55,8 @@ class Facts(Shape, frozen=True, kw_only=True):
     """Projector, adapters and draft of the model."""
     templates: TemplatesFacts | None = None
     """The chat templates, compiled and rendered."""
+    hub: HubFacts | None = None
+    """What a hub said about a file before it was downloaded."""
     digests: DigestFacts | None = None
     """Digests of the model's files: computed, declared and expected."""
     tensor_values: TensorValuesFacts | None = None
@@ -70,8 +77,16 @@ class Facts(Shape, frozen=True, kw_only=True):
     """What the server answered."""
     concurrency: ConcurrencyFacts | None = None
     """What several requests at once showed."""
+    surface: SurfaceFacts | None = None
+    """Every endpoint, the error contract, and what is exposed."""
+    more: MoreFacts | None = None
+    """A client that goes away, reasoning, structured output, tools, and the edge of the context."""
     generation: GenerationFacts | None = None
     """What a bounded generation gave."""
+    diagnosis: Diagnosis | None = None
+    """What the logs and answers mean, taken together."""
+    exposure: ExposureFacts | None = None
+    """What was decided about who may reach the server."""
     runbook: RunbookFacts | None = None
     """How a run of a runbook went, step by step."""
 
