@@ -54,8 +54,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     `switch` (where the header does not switch it off)."""
     scales_query: bool = False
     """Whether queries are scaled by an operator of their own."""
-    scales_embedding: bool = False
-    """Whether the embedding is scaled."""
+    scales_embedding: str = ""
+    """`always`, or `tokens` where only rows of tokens are scaled and given embeddings are not."""
     scales_logits: str = ""
     """`always`, `key` (where the header has a scale) or `soft_cap`."""
     ffn: str = "silu"
@@ -121,15 +121,15 @@ ARCHITECTURES: dict[str, Architecture] = {
         window=_WINDOW_4,
     ),
     "gemma2": Architecture(
-        head_norm="none", ffn="gelu", scales_query=True, scales_embedding=True, scales_logits="soft_cap",
+        head_norm="none", ffn="gelu", scales_query=True, scales_embedding="always", scales_logits="soft_cap",
         default_soft_cap=30.0, caps_scores=True, window=Window(period=2, default_tokens=4096),
     ),
     "gemma3": Architecture(
-        ffn="gelu", scales_query=True, scales_embedding=True, scales_logits="soft_cap",
+        ffn="gelu", scales_query=True, scales_embedding="tokens", scales_logits="soft_cap",
         window=Window(period=6, needs_key=True),
     ),
     "gemma-embedding": Architecture(
-        ffn="gelu", scales_query=True, scales_embedding=True, is_encoder=True, window=Window(period=6),
+        ffn="gelu", scales_query=True, scales_embedding="tokens", is_encoder=True, window=Window(period=6),
     ),
     "gpt-oss": Architecture(
         head_norm="none", head_width="rotated", ffn_norm="post_attention_norm", post_attention_norm="",

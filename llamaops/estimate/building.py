@@ -160,17 +160,28 @@ class Building:
         return CacheView(self, cells, layers, windowed=True)
 
     def embed(self) -> Tensor:
-        """Look the tokens up; there is a second input for embeddings that stays in memory."""
-        g = self.g
-        tokens = Graph.input(I32, (self.tokens,), "tokens")
-        cur = g.get_rows(self.need("token_embd.weight"), tokens)
+        """Look the tokens up, and add the inputs for embeddings that stay in memory unread.
+
+        Recent builds also add the path of a batch that mixes tokens and embeddings: tokens of its own,
+        their rows, a copy, and the embeddings written over it.
+        """
+        g, width, build = self.g, self.model.width, self.load.build
+        table = self.need("token_embd.weight")
+        cur = g.get_rows(table, Graph.input(I32, (self.tokens,), "tokens"))
         g.expand(cur)
-        if self.load.build.takes_embeddings:
-            g.expand(Graph.input(F32, (self.model.width, self.tokens), "embeddings"))
+        if build.takes_embeddings:
+            g.expand(Graph.input(F32, (width, self.tokens), "embeddings"))
+        if build.mixes_inputs:
+            rows = g.get_rows(table, Graph.input(I32, (self.tokens,), "mixed_tokens"))
+            given = Graph.input(F32, (width, self.tokens), "mixed_embeddings")
+            places = Graph.input(I64, (self.tokens,), "mixed_places")
+            g.expand(g.set_rows(g.cont(rows), given, places))
         if self.model.real("embedding_scale"):
             cur = g.scale(cur)
         g.expand(cur)
-        return cur
+        if self.arch.scales_embedding == "tokens" and build.mixes_inputs:
+            return g.mul(cur, Graph.input(F32, (1, self.tokens), "embedding_scale"))
+        return g.scale(cur) if self.arch.scales_embedding else cur
 
     # Small sequences
 

@@ -40,8 +40,6 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     tokens = -(-tokens // load.slots) * load.slots
     b = Building(model, architecture, load, tokens=tokens, outputs=outputs)
     cur = b.embed()
-    if architecture.scales_embedding and not getattr(b, "scaled_inside", False):
-        cur = b.g.scale(cur)
     cur = _first(b, cur)
     cur = rwkv7_layers(b, cur) if architecture.recurrent == "rwkv7" else _layers(b, cur)
     _finish(b, cur)

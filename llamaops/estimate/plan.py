@@ -14,6 +14,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
     takes_embeddings: bool = True
     """Whether every graph has a second input for embeddings (from spring 2026 on)."""
+    mixes_inputs: bool = True
+    """Whether every graph has the path of a batch of tokens and embeddings (b11669; not yet in b11434)."""
     rotates_cache: bool = True
     """Whether quantized caches are rotated."""
     projects_rows: bool = True
