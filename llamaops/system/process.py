@@ -23,8 +23,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import IO
+
+import msgspec
 
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence, EvidenceKind, evidence_of
@@ -35,15 +36,13 @@ POLL_S = 0.02
 MARK_VARIABLE = "LLAMAOPS_CHILD"
 
 
-@dataclass(frozen=True, slots=True)
-class Exited:
+class Exited(msgspec.Struct, frozen=True):
     """The child ended by itself."""
 
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class Signalled:
+class Signalled(msgspec.Struct, frozen=True):
     """The child was ended by a signal that we did not send."""
 
     number: int
@@ -57,8 +56,7 @@ class Signalled:
             return f"signal {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedAtBound:
+class StoppedAtBound(msgspec.Struct, frozen=True):
     """We stopped the child because it reached a bound."""
 
     bound: str
@@ -67,8 +65,7 @@ class StoppedAtBound:
     """Whether SIGKILL was needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotStarted:
+class NotStarted(msgspec.Struct, frozen=True):
     """The operating system refused to start it."""
 
     why: str
@@ -78,16 +75,15 @@ class NotStarted:
 End = Exited | Signalled | StoppedAtBound | NotStarted
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(msgspec.Struct):
     """What is kept of one stream: its start, its end, its length and its digest."""
 
     keep_bytes: int
     total_bytes: int = 0
-    _head: bytearray = field(default_factory=bytearray)
-    _tail: deque[bytes] = field(default_factory=deque)
+    _head: bytearray = msgspec.field(default_factory=bytearray)
+    _tail: deque[bytes] = msgspec.field(default_factory=deque)
     _tail_bytes: int = 0
-    _digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+    _digest: hashlib._Hash = msgspec.field(default_factory=hashlib.sha256)
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the stream."""
@@ -140,8 +136,7 @@ class Stream:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """A child that has ended, with what it said."""
 
     argv: tuple[str, ...]

@@ -14,7 +14,8 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from llamaops.schema.bounds import Bounds
 from llamaops.system import guard, process
@@ -27,8 +28,7 @@ LOOK_S = 5.0
 _MAX_MAPS_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """A process as it was seen."""
 
     pid: int
@@ -38,8 +38,7 @@ class Program:
     """Files it has mapped as code: its libraries, and itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(msgspec.Struct, frozen=True):
     """A child that has ended, and the programs that were seen running in it."""
 
     completed: Completed
