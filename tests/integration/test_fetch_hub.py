@@ -71,6 +71,7 @@ def test_what_the_hub_says_is_recorded_before_the_download(
     assert said < began
     assert findings(record)["model.digest-is-as-expected"] == "passed"
     assert findings(record)["model.is-a-model"] == "passed"
+    assert findings(record)["hub.revision-is-fixed"] == "passed"
 
 
 def test_a_cut_download_goes_on_where_it_ended(

@@ -57,7 +57,7 @@ def test_digests_are_stated_with_when_they_were_computed() -> None:
     assert f"{ONE} (computed now)" in judge()["known"].summary
     remembered = judge(computes=Computed(now=False))["known"].summary
     assert "computed at 2026-01-01T00:00:00Z, unchanged since" in remembered
-    assert set(judge()) == {"known"}
+    assert {finding.check for finding in judge().values()} == {"model.digest-is-known"}
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,4 @@ def test_a_file_that_cannot_be_read_is_unknown() -> None:
 def test_declared(name: str, text: str, status: str | None) -> None:
     finding = judge(more={f"/m/{name}": text}).get("as-declared")
     assert (finding and finding.status) == status
+    assert finding is None or (finding.check, finding.severity) == ("model.digest-is-as-declared", "required")
