@@ -33,6 +33,16 @@ def test_without_the_variable_it_is_the_users_cache() -> None:
     assert folder.endswith("/llamaops")
 
 
+@pytest.mark.parametrize("cache", ["", "/somewhere/cache"])
+def test_the_users_cache_is_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, cache: str) -> None:
+    import platformdirs
+
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    assert store.cache_folder({"XDG_CACHE_HOME": cache}) == platformdirs.user_cache_dir(
+        "llamaops", appauthor=False
+    )
+
+
 def test_a_published_folder_is_whole(tmp_path: Path) -> None:
     assert store.is_whole(str(published(tmp_path)), "digest")
 
