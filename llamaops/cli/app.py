@@ -16,6 +16,8 @@ COMMANDS = (
     "preflight",
     "inspect",
     "fit",
+    "diagnose",
+    "explain",
     "smoke",
     "serve",
     "verify",
@@ -24,7 +26,10 @@ COMMANDS = (
     "redact",
     "settings",
     "runbook",
+    "expose",
 )
+TAKES_FLAGS = ("serve", "expose", "canary")
+"""Commands that hand on what follows `--`."""
 ALIASES = {"settings": "settings_list"}
 
 EPILOG = """exit status:
@@ -123,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.command is None:
         parser_for([]).print_help(sys.stderr)
         return 2
-    if args.extra and args.command != "serve":
+    if args.extra and args.command not in TAKES_FLAGS:
         parser_for([args.command]).error(f"nothing may follow `--` for {args.command}")
     from llamaops.cli.output import guarded
 

@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--verify", action="store_true", help="verify it before it is believed")
     parser.add_argument("--once", action="store_true", help="stop after the verification")
     parser.add_argument(
-        "--expose", action="store_true", help="allow --host beyond loopback; needs an API key"
+        "--decisions", metavar="FILE", help="allow --host beyond loopback as this file decides; see `expose`"
     )
     options.add_selection(parser)
     options.add_settings(parser, SETTINGS)
@@ -42,22 +42,30 @@ def run(args: argparse.Namespace) -> int:
     """Serve."""
     import os
 
+    import msgspec
+
     from llamaops.cli import output
     from llamaops.cli.keys import read_key
     from llamaops.cli.offer import offer_embedded
     from llamaops.cli.session import perform, resolve
     from llamaops.errors import UsageError
     from llamaops.operations.choose import choose_program, with_choices
-    from llamaops.operations.serve import ServeRequest, check_exposure, serve
+    from llamaops.operations.exposure import read_decisions, require_decided
+    from llamaops.operations.serve import ServeRequest, serve
     from llamaops.operations.smoke import model_or_refuse
     from llamaops.system.machine import Machine
+    from llamaops.system.paths import expanded
 
     selection = options.selection(args)
     if not args.verify and (args.level or args.only or args.skip):
         raise UsageError("--level, --only and --skip choose what --verify asks", hint="add --verify")
     settings, facts = resolve(args, SETTINGS)
+    decisions = None if args.decisions is None else read_decisions(expanded(args.decisions))
+    if decisions is not None and decisions.api_key is not None and settings.api_key_file is None:
+        settings = msgspec.structs.replace(settings, api_key_file=decisions.api_key.file)
+    with Machine() as looking:
+        require_decided(settings, decisions, looking)
     api_key = read_key(settings.api_key_file, os.environ)
-    check_exposure(settings, exposed=args.expose, has_key=api_key is not None)
     with Machine() as looking:
         offer_embedded(settings, looking, args)
         program = choose_program("llama-server", settings, looking)
@@ -70,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         once=args.once,
         api_key=api_key,
         extra=tuple(args.extra),
-        exposed=args.expose,
+        exposed=decisions is not None,
     )
 
     def serving(finished: Finished, url: str) -> None:

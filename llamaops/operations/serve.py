@@ -14,7 +14,6 @@ from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.load_log import LoadFacts
 from llamaops.facts.sockets import SocketFacts, collect_sockets
 from llamaops.launch.argv import server_argv
-from llamaops.launch.settings import LOOPBACK
 from llamaops.operations.choose import NO_PROGRAM_HINT, Choice
 from llamaops.operations.knowledge import add_build_names, executed
 from llamaops.operations.launching import add_launch, capabilities_of, engine_settings, pick_port, plan_of
@@ -45,25 +44,6 @@ class ServeRequest(msgspec.Struct, frozen=True):
     api_key: str | None
     extra: tuple[str, ...]
     exposed: bool
-
-
-def check_exposure(settings: Settings, *, exposed: bool, has_key: bool) -> None:
-    """Refuse an address beyond loopback that was not decided.
-
-    Raises: UsageError.
-    """
-    if settings.host in LOOPBACK or settings.host.startswith("127."):
-        return
-    if not exposed:
-        raise UsageError(
-            f"--host {settings.host} would serve beyond this machine",
-            hint="use 127.0.0.1, or decide it with --expose and a key (LLAMAOPS_API_KEY or --api-key-file)",
-        )
-    if not has_key:
-        raise UsageError(
-            f"--expose for {settings.host} needs an API key",
-            hint="set LLAMAOPS_API_KEY or give --api-key-file; a key does not replace TLS or a firewall",
-        )
 
 
 def serve(
