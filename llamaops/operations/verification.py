@@ -8,15 +8,22 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.operations.session import Session
 from llamaops.probes.concurrency import collect_concurrency
 from llamaops.probes.health import probe_health
+from llamaops.probes.more import collect_more
 from llamaops.probes.selection import Selection
 from llamaops.probes.server import ServerFacts, collect_server
+from llamaops.probes.surface import collect_surface
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.fact import Known
 from llamaops.system.http import HttpClient
 
-AREAS = ("server", "concurrency")
+AREAS = ("server", "concurrency", "surface", "features")
 """Areas of checks that judge what is collected here."""
+CROWD = frozenset({"concurrency", "late-request"})
+SURFACE = frozenset({"surface", "errors", "exposure"})
+MORE = frozenset({"disconnect", "reasoning", "structured", "tools", "context"})
 NOT_COVERED = {
+    "surface": "chat completions only; other endpoints were not asked",
+    "context": "the whole context of a slot, structured output and tools were not tried (--level full)",
     "concurrency": "one request at a time: slots, batching and a shared KV cache under load were not tried",
 }
 
@@ -32,8 +39,13 @@ def ask_everything(
     """Ask single requests, then several at once, and add what they gave to the record."""
     server = collect_server(client, asked, max_tokens=max_tokens, selection=selection)
     session.add("server", server)
-    if selection.ids & {"concurrency", "late-request"}:
+    if selection.ids & CROWD:
         session.add("concurrency", collect_concurrency(client, server, selection, unified=asked.kv_unified))
+    if selection.ids & SURFACE:
+        session.add("surface", collect_surface(client, server, selection))
+    if selection.ids & MORE:
+        session.add("more", collect_more(client, server, selection, unified=asked.kv_unified))
+    if selection.ids & {*CROWD, *SURFACE, *MORE}:
         session.add("server", _still_healthy(client, server))
     _narrow_promise(session, server)
 

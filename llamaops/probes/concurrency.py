@@ -17,7 +17,7 @@ from llamaops.probes.metrics import MetricsAnswer, probe_metrics
 from llamaops.probes.overlap import arrives_in_lumps, long_enough, side_by_side
 from llamaops.probes.registry import probe
 from llamaops.probes.selection import Selection
-from llamaops.probes.server import ServerFacts, router_query
+from llamaops.probes.server import ServerFacts, pace_of_chat, router_query, slot_context
 from llamaops.probes.slots import SlotsAnswer, probe_slots
 from llamaops.probes.streamed import Sending, StreamedRequest, ask_streamed
 from llamaops.schema.bounds import Bounds
@@ -196,16 +196,7 @@ def _work(
     client: HttpClient, server: ServerFacts, slots: int, unified: bool | None, limits_s: tuple[float, float]
 ) -> _Work:
     name = server.request_model
-    pace = None
-    if isinstance(server.chat, Known) and server.chat.value.timings is not None:
-        timings = server.chat.value.timings
-        if timings.generation_s and (timings.generated_tokens or 0) > 1:
-            pace = timings.generation_s / ((timings.generated_tokens or 2) - 1)
-    context = None
-    if isinstance(server.props, Known):
-        context = server.props.value.slot_context_tokens
-    if context is None and isinstance(server.slots, Known):
-        context = next((slot.context_tokens for slot in server.slots.value.slots), None)
+    context = slot_context(server)
     room = MOST_TOKENS if context is None else context // (1 if unified is False else slots) - PROMPT_TOKENS
     return _Work(
         client=client,
@@ -213,7 +204,7 @@ def _work(
         slots=slots,
         query=router_query(server.props, name),
         most_tokens=max(8, min(MOST_TOKENS, room)),
-        pace_s=pace,
+        pace_s=pace_of_chat(server),
         end_s=client.now() + limits_s[0],
         request_s=limits_s[1],
     )

@@ -3,4 +3,6 @@
 from __future__ import annotations
 
 import llamaops.probes.concurrency
-import llamaops.probes.server  # noqa: F401 - the import itself registers the probes
+import llamaops.probes.more
+import llamaops.probes.server
+import llamaops.probes.surface  # noqa: F401 - the import itself registers the probes

@@ -6,7 +6,7 @@ import hashlib
 
 from llamaops.errors import ParseError
 from llamaops.probes.endpoint import EndpointAnswer, ask, parsed
-from llamaops.probes.reading import as_object, flag, text, whole
+from llamaops.probes.reading import Json, as_object, flag, text, whole
 from llamaops.probes.registry import probe
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.fact import Fact
@@ -36,6 +36,12 @@ class PropsAnswer(Shape, frozen=True, kw_only=True):
     """Digest of the chat template in use."""
     chat_template_characters: int | None = None
     """Length of the chat template."""
+    template_has_tools: bool | None = None
+    """Whether the chat template knows tools, by the server's own analysis or by the template's text."""
+    template_has_thinking_switch: bool | None = None
+    """Whether the chat template looks at `enable_thinking`."""
+    cors_proxy: bool | None = None
+    """Whether the server fetches other addresses for a web page."""
     endpoint_slots: bool | None = None
     """Whether /slots is switched on."""
     endpoint_props: bool | None = None
@@ -75,10 +81,20 @@ def parse_props(body: bytes) -> PropsAnswer:
         is_sleeping=flag(item, "is_sleeping"),
         chat_template_sha256=None if template is None else hashlib.sha256(template.encode()).hexdigest(),
         chat_template_characters=None if template is None else len(template),
+        template_has_tools=_has_tools(item, template),
+        template_has_thinking_switch=None if template is None else "enable_thinking" in template,
+        cors_proxy=flag(item, "cors_proxy_enabled"),
         endpoint_slots=flag(item, "endpoint_slots"),
         endpoint_props=flag(item, "endpoint_props"),
         endpoint_metrics=flag(item, "endpoint_metrics"),
     )
+
+
+def _has_tools(item: Json, template: str | None) -> bool | None:
+    caps = item.get("chat_template_caps")
+    if isinstance(caps, dict) and isinstance(caps.get("supports_tools"), bool):
+        return bool(caps["supports_tools"])
+    return None if template is None else "tools" in template
 
 
 @probe(

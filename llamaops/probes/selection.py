@@ -17,6 +17,11 @@ NEEDS = {
     "chat-stream": ("chat",),
     "concurrency": ("chat",),
     "late-request": ("chat",),
+    "disconnect": ("chat",),
+    "reasoning": ("chat",),
+    "structured": ("chat",),
+    "tools": ("chat",),
+    "context": ("chat",),
 }
 """What a probe is measured against: its pace and whether it can be asked come from there."""
 

@@ -324,3 +324,20 @@ def _again(
 
     answer, fact = result
     return replace(answer, probe="metrics-after"), fact
+
+
+def pace_of_chat(server: ServerFacts) -> float | None:
+    """Return the seconds between two tokens of the first answer, by the server's clock."""
+    timings = server.chat.value.timings if isinstance(server.chat, Known) else None
+    if timings is None or not timings.generation_s or (timings.generated_tokens or 0) < 2:  # noqa: PLR2004 - a gap has two ends
+        return None
+    return timings.generation_s / ((timings.generated_tokens or 2) - 1)
+
+
+def slot_context(server: ServerFacts) -> int | None:
+    """Return the context of one slot, by /props or else /slots."""
+    if isinstance(server.props, Known) and server.props.value.slot_context_tokens:
+        return server.props.value.slot_context_tokens
+    if isinstance(server.slots, Known):
+        return next((slot.context_tokens for slot in server.slots.value.slots), None)
+    return None

@@ -94,6 +94,7 @@ class HttpClient:
         with_key: bool = True,
         other_key: str | None = None,
         clean: Callable[[bytes], bytes] | None = None,
+        web_origin: str | None = None,
     ) -> Exchange | HttpFailure:
         """Make one exchange; every ending is a value.
 
@@ -101,15 +102,19 @@ class HttpClient:
             method: GET, POST and so on.
             path: Path and query under the origin's prefix.
             bounds: `wall_s` for the whole exchange, `total_bytes` of the body, `keep_bytes` of evidence.
-            body: Sent as JSON where given.
+            body: Sent as JSON where given; bytes are sent as they are, to see what a broken body comes to.
             with_key: Whether our key is sent.
             other_key: A key to send instead, to see whether the server looks at it.
             clean: Takes private fields out of a body before it is kept and returned.
+            web_origin: Sent as a browser's Origin, to see whether pages of other sites are let in.
 
         Units: seconds and bytes. Raises: nothing for what a peer does.
         """
         job = _Job(self, method, path, bounds, clean)
-        return job.run(self._request(method, path, body, with_key=with_key, other_key=other_key))
+        request = self._request(
+            method, path, body, with_key=with_key, other_key=other_key, web_origin=web_origin
+        )
+        return job.run(request)
 
     def stream(
         self,
@@ -170,7 +175,14 @@ class HttpClient:
         return data if self._key is None else data.replace(self._key.encode(), KEY_MARK)
 
     def _request(
-        self, method: str, path: str, body: object | None, *, with_key: bool, other_key: str | None = None
+        self,
+        method: str,
+        path: str,
+        body: object | None,
+        *,
+        with_key: bool,
+        other_key: str | None = None,
+        web_origin: str | None = None,
     ) -> bytes:
         """Return the bytes of a request. Raises: ValueError for a path with a line break."""
         target = checked_target(f"{self.origin.prefix}{path}", "path")
@@ -181,10 +193,12 @@ class HttpClient:
             "User-Agent: llamaops",
             "Connection: close",
         ]
+        if web_origin is not None:
+            lines.append(f"Origin: {checked_target(web_origin, 'origin')}")
         key = other_key or (self._key if with_key else None)
         if key is not None:
             lines.append(f"Authorization: Bearer {key}")
-        payload = b"" if body is None else msgspec.json.encode(body)
+        payload = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(payload)}"]
         return "\r\n".join(lines).encode() + b"\r\n\r\n" + payload

@@ -78,6 +78,51 @@ CROWD_LIARS = (
 )
 """Lies that show only when several requests come at once."""
 
+
+def _surface(name: str, about: str, check: str = "endpoints-work-or-say-why", *flags: str) -> Liar:
+    return Liar(name, about, "api_response", f"surface.{check}", level="standard", flags=flags)
+
+
+def _feature(name: str, about: str, check: str, level: Literal["standard", "full"] = "full") -> Liar:
+    return Liar(name, about, "api_response", f"features.{check}", level=level)
+
+
+SURFACE_LIARS = (
+    _surface("detokenize-other-text", "makes another text of its tokens"),
+    _surface("template-drops-the-question", "renders a prompt without the question"),
+    _surface("text-completion-over-limit", "ignores the limit of a text completion"),
+    _surface("completion-without-text", "completes without a word"),
+    _surface("responses-without-output", "a response without output"),
+    _surface("responses-fail", "an endpoint that always fails"),
+    _surface("messages-without-reason", "a message that does not say why it ended"),
+    _surface("counts-nothing", "counts no tokens"),
+    _surface("tokenize-html", "a web page instead of tokens"),
+    _surface(
+        "reranks-backwards", "ranks the irrelevant document first", "endpoints-work-or-say-why", "--reranking"
+    ),
+    _surface("answers-any-path", "status ok for a path that does not exist", "errors-follow-the-contract"),
+    _surface("takes-broken-json", "answers a request that is not JSON", "errors-follow-the-contract"),
+    _surface("breaks-at-unknown-fields", "fails at a field it does not know", "errors-follow-the-contract"),
+    _surface("breaks-at-huge-limits", "fails at a huge limit", "errors-follow-the-contract"),
+    _surface("metrics-dropped", "drops --metrics", "enabled-endpoints-answer"),
+    _surface("tools-open", "runs commands for whoever asks", "no-doors-for-others"),
+    _surface("props-open-to-change", "lets whoever asks change it", "no-doors-for-others"),
+    _feature(
+        "keeps-the-slot-of-who-has-gone",
+        "goes on for a client that has gone",
+        "disconnect-frees-the-slot",
+        "standard",
+    ),
+    _feature("schema-ignored", "prose instead of the schema", "schema-is-followed"),
+    _feature("schema-broken", "a value that the schema does not allow", "schema-is-followed"),
+    _feature("tool-call-dropped", "prose instead of the call that is required", "tool-is-called"),
+    _feature("tool-call-unknown", "calls a tool that was not offered", "tool-is-called"),
+    _feature("tool-call-arguments", "arguments that are no JSON", "tool-is-called"),
+    _feature("context-smaller-than-said", "refuses half of the context it reports", "context-is-real"),
+    _feature("context-cut-silently", "cuts a prompt that does not fit, and says nothing", "context-is-real"),
+)
+"""Lies of endpoints beside chat, of answers to wrong requests, and of features that only some clients use."""
+
 SERVER_LIARS = (
     _answers("chat-hangs", "says ready, and never answers a request", "chat-answers", status="unknown"),
     _answers("chat-500", "says ready, and every request fails", "chat-answers"),
@@ -247,7 +292,7 @@ COMPLETION_LIARS = (
 )
 """Completion programs that lie; `leaves-a-grandchild` answers well, and nothing of it may be left."""
 
-LIARS = (*SERVER_LIARS, *CROWD_LIARS, *COMMAND_LIARS, *COMPLETION_LIARS)
+LIARS = (*SERVER_LIARS, *CROWD_LIARS, *SURFACE_LIARS, *COMMAND_LIARS, *COMPLETION_LIARS)
 
 
 def install(folder: Path, program: Program, *lies: str, extra: tuple[str, ...] = ()) -> Path:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests.fakes.lesser_endpoints import TEMPLATE, LesserEndpoints, made_to_measure
 from tests.fakes.server_console import Options, describe, load_log
 from tests.fakes.server_lies import REPLACEMENT, Behaviour, behaviour_from
 
@@ -61,6 +62,7 @@ class State:
         self.fixed_id = secrets.token_hex(8)
         self.work = Slots(options, lie)
         self.crowded = 0
+        self.cut: dict[tuple[int, ...], str] = {}
 
     @property
     def name(self) -> str:
@@ -122,7 +124,7 @@ class Slots:
             self.decodes += number == min(self.taken)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LesserEndpoints, BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
@@ -156,12 +158,17 @@ class Handler(BaseHTTPRequestHandler):
             try:
                 request = json.loads(body or b"{}")
             except ValueError:
-                self._error(400, "parse error", "invalid_request_error")
+                if lie.surface == "bad-json":
+                    self._json({"choices": [{"message": {"role": "assistant", "content": "fine"}}]})
+                else:
+                    self._error(400, "parse error", "invalid_request_error")
                 return
-            if route is None:
-                self._error(404, "File Not Found", "not_found_error")
-            else:
+            if route is not None:
                 route(request)
+            elif lie.surface == "any-path":
+                self._json({"status": "ok"})
+            else:
+                self._error(404, "File Not Found", "not_found_error")
 
     def _allowed(self, path: str) -> bool:
         key, lie = self.state.options.key, self.state.lie
@@ -225,10 +232,11 @@ class Handler(BaseHTTPRequestHandler):
                 "total_slots": lie.slots or options.slots,
                 "model_alias": self.state.name,
                 "model_path": lie.model_path or options.model,
-                "chat_template": "{% for m in messages %}{{ m['content'] }}{% endfor %}",
+                "chat_template": TEMPLATE,
+                "chat_template_caps": {"supports_tools": True},
                 "build_info": lie.build or options.build,
                 "endpoint_slots": "--no-slots" not in options.flags,
-                "endpoint_props": False,
+                "endpoint_props": lie.surface == "props",
                 "endpoint_metrics": "--metrics" in options.flags,
                 "is_sleeping": False,
             }
@@ -253,7 +261,7 @@ class Handler(BaseHTTPRequestHandler):
         self._json(shown)
 
     def _at_metrics(self, _request: object) -> None:
-        if "--metrics" not in self.state.options.flags:
+        if "--metrics" not in self.state.options.flags or self.state.lie.surface == "metrics-off":
             self._error(501, "This server does not support metrics endpoint.", "not_supported_error")
             return
         values = {
@@ -272,8 +280,14 @@ class Handler(BaseHTTPRequestHandler):
         self._send(200, ("\n".join(lines) + "\n").encode(), "text/plain; version=0.0.4")
 
     def _at_tokenize(self, request: dict[str, Any]) -> None:
-        count = len(tokens_of(str(request.get("content", ""))))
-        self._json({"tokens": list(range(100, 100 + count))})
+        if self.state.lie.surface == "tokenize-html" and str(request.get("content")).startswith("The sea"):
+            self._send(200, b"<html>", "text/html")
+            return
+        content = str(request.get("content", ""))
+        count = len(tokens_of(content))
+        tokens = [100 + len(self.state.cut), *range(201, 200 + count)][:count]
+        self.state.cut[tuple(tokens)] = content
+        self._json({"tokens": tokens})
 
     def _at_v1_embeddings(self, request: dict[str, Any]) -> None:
         lie = self.state.lie
@@ -328,6 +342,14 @@ class Handler(BaseHTTPRequestHandler):
             return
         prompt = str(request["messages"][-1]["content"])
         limit = int(request.get("max_tokens") or 64)
+        if lie.surface == "unknown-field" and "llamaops_no_such" in request:
+            self._error(500, "unexpected field", "server_error")
+            return
+        if lie.surface == "huge" and limit >= 10**9:
+            self._error(500, "bad allocation", "server_error")
+            return
+        if made_to_measure(self, request, prompt):
+            return
         on_and_on = bool(request.get("ignore_eos"))
         pieces = self._pieces(prompt, limit, on_and_on=on_and_on)
         if on_and_on and lie.crowd == "swapped":
@@ -531,8 +553,10 @@ class Handler(BaseHTTPRequestHandler):
         return lie.stream in {"cut", "cut-clean", "error-event", "error-field", "chunks", "reset"}
 
     def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n" % len(data) + data + b"\r\n")
-        self.wfile.flush()
+        keeps = self.state.lie.features == "keeps-slot"
+        with contextlib.suppress(OSError) if keeps else contextlib.nullcontext():
+            self.wfile.write(b"%x\r\n" % len(data) + data + b"\r\n")
+            self.wfile.flush()
 
     # ------------------------------------------------------------------ hostile answers
 
@@ -605,6 +629,7 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, data: bytes, kind: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
+        self.send_header("Access-Control-Allow-Origin", self.headers.get("Origin") or "")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

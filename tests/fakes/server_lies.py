@@ -67,6 +67,11 @@ class Behaviour:
     crowd: str = "ok"
     """What becomes of several at once: ok, all-fail (500 inside the stream), one-fails, one-empty, one-hangs,
     one-cut, swapped (one gets the answer of another), same-id, busy-503, over-limit."""
+    surface: str = "ok"
+    """ok, or what one of the lesser endpoints, or of the answers to wrong requests, does instead."""
+    features: str = "ok"
+    """ok, keeps-slot (of a client that has gone), schema-ignored, schema-broken, tool-dropped, tool-unknown,
+    tool-arguments, context-smaller, context-truncates, thinks (no content), thinks-always."""
     log: str = "cpu"
     """Load log: cpu, gpu (device buffers), claims-gpu (an offload line, and CPU buffers)."""
     devices: str = "none"
@@ -192,6 +197,34 @@ LIES: dict[str, Behaviour] = {
     "crowd-same-id": Behaviour(crowd="same-id"),
     "crowd-turned-away": Behaviour(crowd="busy-503"),
     "crowd-limit-ignored": Behaviour(crowd="over-limit"),
+    # lesser endpoints and wrong requests
+    "detokenize-other-text": Behaviour(surface="detokenize"),
+    "template-drops-the-question": Behaviour(surface="template"),
+    "text-completion-over-limit": Behaviour(surface="completions-long"),
+    "completion-without-text": Behaviour(surface="completion-empty"),
+    "responses-without-output": Behaviour(surface="responses"),
+    "responses-fail": Behaviour(surface="responses-500"),
+    "messages-without-reason": Behaviour(surface="messages"),
+    "counts-nothing": Behaviour(surface="count"),
+    "tokenize-html": Behaviour(surface="tokenize-html"),
+    "reranks-backwards": Behaviour(surface="rerank"),
+    "answers-any-path": Behaviour(surface="any-path"),
+    "takes-broken-json": Behaviour(surface="bad-json"),
+    "breaks-at-unknown-fields": Behaviour(surface="unknown-field"),
+    "breaks-at-huge-limits": Behaviour(surface="huge"),
+    "metrics-dropped": Behaviour(surface="metrics-off"),
+    "tools-open": Behaviour(surface="tools"),
+    "props-open-to-change": Behaviour(surface="props"),
+    # what only some clients use
+    "keeps-the-slot-of-who-has-gone": Behaviour(features="keeps-slot"),
+    "schema-ignored": Behaviour(features="schema-ignored"),
+    "schema-broken": Behaviour(features="schema-broken"),
+    "tool-call-dropped": Behaviour(features="tool-dropped"),
+    "tool-call-unknown": Behaviour(features="tool-unknown"),
+    "tool-call-arguments": Behaviour(features="tool-arguments"),
+    "context-smaller-than-said": Behaviour(features="context-smaller"),
+    "context-cut-silently": Behaviour(features="context-truncates"),
+    "thinks-until-allowed-more": Behaviour(features="thinks"),
     # devices, and ends
     "gpu-asked-weights-on-cpu": Behaviour(log="cpu", devices="vulkan"),
     "gpu-claimed-weights-on-cpu": Behaviour(log="claims-gpu", devices="vulkan"),

@@ -16,13 +16,15 @@ from llamaops.checks.registry import all_checks, run_check
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.sockets import SocketFacts, collect_sockets
 from llamaops.probes.concurrency import ConcurrencyFacts, collect_concurrency
+from llamaops.probes.more import MoreFacts, collect_more
 from llamaops.probes.selection import select
 from llamaops.probes.server import ServerFacts, collect_server
+from llamaops.probes.surface import SurfaceFacts, collect_surface
 from llamaops.schema.evidence import Evidence
 from llamaops.schema.finding import Finding
 from llamaops.system.http import Exchange, HttpClient, Origin
 from tests.fakes.fact_groups import binary_facts, gguf_facts
-from tests.fakes.liars import CROWD_LIARS, ROOT, SERVER_LIARS, Liar
+from tests.fakes.liars import CROWD_LIARS, ROOT, SERVER_LIARS, SURFACE_LIARS, Liar
 from tests.fakes.server_lies import LIES
 
 KEY = "the-key-of-this-test"
@@ -107,7 +109,7 @@ def judge(liar: Liar, level: str = "basic", slots: int = 2) -> Judged:
         client = HttpClient(Origin.parse(f"http://127.0.0.1:{port}"), api_key=key, keep=keep)
         asked = AskedFacts(
             alias=ALIAS, model_path=MODEL, host="127.0.0.1", port=port, ctx_size=1024, parallel=slots,
-            kv_unified=False, api_key=key is not None,
+            kv_unified=False, api_key=key is not None, metrics=True, slots=True,
         )  # fmt: skip
         sockets = collect_sockets(pid, host="127.0.0.1", port=port)
         ready = client.fast_get()
@@ -120,7 +122,10 @@ def judge(liar: Liar, level: str = "basic", slots: int = 2) -> Judged:
             client, asked, request_s=REQUEST_S, quick_s=1.0, total_s=20, selection=selection
         )
         more: dict[type, object] = {}
-        if level != "basic":
+        if liar in SURFACE_LIARS or level == "full":
+            more[SurfaceFacts] = collect_surface(client, server, selection, request_s=3.0)
+            more[MoreFacts] = collect_more(client, server, selection, unified=False, request_s=3.0)
+        elif level != "basic":
             more[ConcurrencyFacts] = collect_concurrency(
                 client, server, selection, unified=False, total_s=20, request_s=CROWD_S
             )
@@ -133,7 +138,7 @@ def judge(liar: Liar, level: str = "basic", slots: int = 2) -> Judged:
         **gguf_facts(embedding_length=576, parameter_count=134515008),
         **binary_facts(build=1, commit="7e4c0a9"),
     }
-    areas = ("server",) if level == "basic" else ("server", "concurrency")
+    areas = ("server",) if level == "basic" else ("server", "concurrency", "surface", "features")
     checks = [check for check in all_checks(areas) if set(check.inputs().values()) <= set(groups)]
     found = [run_check(check, groups) for check in checks]
     return Judged({item.check: item for item in found if item is not None}, server, kept, elapsed_s)
@@ -154,6 +159,28 @@ def test_the_honest_server_passes_with_several_requests_at_once(slots: int) -> N
     summary = judged.findings["concurrency.slots-run-side-by-side"].summary
     assert ("one slot" in summary) is (slots == 1)
     assert ("concurrency.late-request-joins" in judged.findings) is (slots > 1)
+
+
+def test_the_honest_server_passes_with_every_endpoint_and_feature() -> None:
+    judged = judge(Liar("honest", "nothing", "api_response", "", flags=("--reranking",)), "full")
+    assert judged.not_passed == {}
+    checks = {name for name in judged.findings if name.startswith(("surface.", "features."))}
+    assert len(checks) == 8
+
+
+def test_a_model_that_thinks_is_asked_once_more_with_each_one_change() -> None:
+    judged = judge(Liar("thinks-until-allowed-more", "", "generated_output", ""), "full")
+    finding = judged.findings["features.content-can-be-had"]
+    assert finding.status == "passed", finding
+    assert "larger_budget, thinking_off" in finding.summary
+    assert "reasoning valued" in finding.summary
+    assert "harbour" not in finding.summary
+    assert judged.findings["server.chat-text-is-usable"].status == "passed"
+
+
+@pytest.mark.parametrize("liar", SURFACE_LIARS, ids=lambda liar: liar.name)
+def test_a_liar_does_not_pass_every_endpoint(liar: Liar) -> None:
+    test_a_liar_does_not_pass(liar)
 
 
 @pytest.mark.parametrize("liar", CROWD_LIARS, ids=lambda liar: liar.name)
@@ -193,8 +220,10 @@ def test_a_liar_does_not_pass(liar: Liar) -> None:
 def test_every_lie_of_the_fake_has_a_row() -> None:
     from tests.fakes.liars import COMMAND_LIARS, HONEST_BUT_UNRULY
 
-    rows = {liar.name for liar in (*SERVER_LIARS, *CROWD_LIARS, *COMMAND_LIARS)} | set(HONEST_BUT_UNRULY)
-    honest = {"honest", "honest-fast", "embeddings-only", "gpu-honest"}
+    rows = {liar.name for liar in (*SERVER_LIARS, *CROWD_LIARS, *SURFACE_LIARS, *COMMAND_LIARS)} | set(
+        HONEST_BUT_UNRULY
+    )
+    honest = {"honest", "honest-fast", "embeddings-only", "gpu-honest", "thinks-until-allowed-more"}
     assert set(LIES) == rows | honest
 
 

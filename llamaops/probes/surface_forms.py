@@ -1,0 +1,121 @@
+"""What a whole answer of each endpoint looks like: each function returns what is wrong, or nothing. Pure."""
+
+from __future__ import annotations
+
+from llamaops.probes.reading import Json, as_list, as_object, text, whole
+from llamaops.system.http_answer import decode_json
+
+WORDS = "The sea is calm today"
+LIMIT = 4
+CHAT_LIMIT = 8
+
+
+def _item(body: bytes) -> Json:
+    return as_object(decode_json(body), "the body")
+
+
+def adapters(body: bytes) -> str:
+    """Look for the list of adapters."""
+    as_list(decode_json(body), "the body")
+    return ""
+
+
+def apply_template(body: bytes) -> str:
+    """Look for our own words in the rendered prompt."""
+    prompt = text(_item(body), "prompt")
+    return "" if prompt and WORDS in prompt else "the rendered prompt does not hold what was asked"
+
+
+def tokens(body: bytes) -> str:
+    """Look for tokens, fewer than characters."""
+    found = as_list(_item(body).get("tokens"), "tokens")
+    return "" if 0 < len(found) <= len(WORDS) + 2 else f"{len(found)} tokens for {len(WORDS)} characters"
+
+
+def detokenized(body: bytes) -> str:
+    """Compare with the text that the tokens came from."""
+    content = text(_item(body), "content")
+    return "" if content is not None and content.strip() == WORDS else "the tokens' text is not the one cut"
+
+
+def text_completion(body: bytes) -> str:
+    """Look for a choice with text within the limit."""
+    item = _item(body)
+    choice = as_object((as_list(item.get("choices"), "choices") or [None])[0], "a choice")
+    usage = as_object(item.get("usage"), "usage")
+    return _within(text(choice, "text"), whole(usage, "completion_tokens"), LIMIT)
+
+
+def completion(body: bytes) -> str:
+    """Look for content within the limit, and the end."""
+    item = _item(body)
+    if item.get("stop") is not True:
+        return "it does not say that it ended"
+    return _within(text(item, "content"), whole(item, "tokens_predicted"), LIMIT)
+
+
+def response(body: bytes) -> str:
+    """Look for output of a known type."""
+    item = _item(body)
+    output = [as_object(entry, "an output") for entry in as_list(item.get("output"), "output")]
+    usage = as_object(item.get("usage"), "usage")
+    said = "".join(_texts(entry.get("content")) for entry in output)
+    if not output or any(
+        entry.get("type") not in {"message", "reasoning", "function_call"} for entry in output
+    ):
+        return "there is no output of a known type"
+    return _within(said or "?", whole(usage, "output_tokens"), CHAT_LIMIT)
+
+
+def message(body: bytes) -> str:
+    """Look for a message of the Anthropic form."""
+    item = _item(body)
+    usage = as_object(item.get("usage"), "usage")
+    blocks = [as_object(entry, "a block") for entry in as_list(item.get("content"), "content")]
+    if item.get("type") != "message" or item.get("stop_reason") not in {
+        "end_turn", "max_tokens", "tool_use", "stop_sequence",
+    }:  # fmt: skip
+        return "it is no message with a known stop_reason"
+    said = "".join(str(block.get("text") or block.get("thinking") or "") for block in blocks)
+    return _within(said, whole(usage, "output_tokens"), CHAT_LIMIT)
+
+
+def _texts(content: object) -> str:
+    entries = content if isinstance(content, list) else []
+    return "".join(str(entry.get("text", "")) for entry in entries if isinstance(entry, dict))
+
+
+def _within(said: str | None, count: int | None, limit: int) -> str:
+    if not said:
+        return "there is no text"
+    if count is None or not 0 < count <= limit:
+        return f"it says {count} tokens, the limit is {limit}"
+    return "" if len(said) <= limit * 40 else f"{len(said)} characters for at most {limit} tokens"
+
+
+def counted(body: bytes) -> str:
+    """Look for a count of input tokens."""
+    count = whole(_item(body), "input_tokens")
+    return "" if count and count >= 1 else "it counts no tokens"
+
+
+def reranked(body: bytes) -> str:
+    """Look for the relevant document above the other one."""
+    results = [as_object(entry, "a result") for entry in as_list(_item(body).get("results"), "results")]
+    scores = {whole(entry, "index"): entry.get("relevance_score") for entry in results}
+    first, second = scores.get(0), scores.get(1)
+    if not isinstance(first, int | float) or not isinstance(second, int | float):
+        return "a document has no score"
+    return "" if first > second else f"the relevant document has {first}, the other one {second}"
+
+
+def infilled(body: bytes) -> str:
+    """Look for content within the limit."""
+    item = _item(body)
+    count = whole(item, "tokens_predicted")
+    return "" if count is not None and count <= LIMIT else f"it says {count} tokens, the limit is {LIMIT}"
+
+
+def anything(_body: bytes) -> str:
+    """Leave the judgement to the probe of that endpoint."""
+    return ""
