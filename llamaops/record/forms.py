@@ -142,20 +142,32 @@ def joins() -> dict[str, tuple[bytes, Pattern[bytes]]]:
 def wraps(data: bytes) -> set[int]:
     """Return the places of those ends of lines at which a terminal would have wrapped a longer line."""
     found = set()
-    at, end = 0, data.find(b"\n")
-    while end >= 0:
-        if TERMINAL_WIDTHS[0] <= end - at <= 4 * TERMINAL_WIDTHS[-1]:
-            size = end - at if data[at:end].isascii() else len(data[at:end].decode("utf-8", "replace"))
-            if size in TERMINAL_WIDTHS:
-                found.add(end)
-        at, end = end + 1, data.find(b"\n", end + 1)
+    at = 0
+    for line in data.split(b"\n"):
+        size = len(line)
+        if size >= TERMINAL_WIDTHS[0] and not line.isascii():
+            size = len(line.decode("utf-8", "replace"))
+        if size in TERMINAL_WIDTHS:
+            found.add(at + len(line))
+        at += len(line) + 1
+    found.discard(len(data))
     return found
 
 
 @functools.cache
-def stamp_inside() -> Pattern[bytes]:
-    """Return the pattern of a log line that starts in the middle of another."""
-    return re.compile(rb"[^\n\d.]\d{1,8}" + _LLAMA_STAMP)
+def _stamp() -> Pattern[bytes]:
+    return re.compile(rb"\d" + _LLAMA_STAMP)
+
+
+def has_stamp_inside(data: bytes) -> bool:
+    """Say whether a line of llama.cpp's log begins in the middle of another."""
+    for match in _stamp().finditer(data):
+        start = match.start()
+        while start and data[start - 1 : start].isdigit() and match.start() - start < 8:
+            start -= 1
+        if start and data[start - 1 : start] not in b"\n.":
+            return True
+    return False
 
 
 def plain_back(data: bytes) -> list[Rewrite[bytes]]:

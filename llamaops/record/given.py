@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import binascii
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -29,10 +31,13 @@ _NO_BASE64 = bytes(set(range(256)) - set(_FROM))
 _READABLE = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 _LEAST_TEXT = 6
 _CHANCE = 16
-_RUNS = re.compile(rb"[A-Za-z0-9+/_\s\\\"'=-]+")
-_LINE_END = re.compile(rb"\n")
 _RUN = _FROM + b"=%\\\"'$"
 _STANDARD = bytes.maketrans(_FROM, _TO)
+
+
+@cache
+def _re(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern)
 
 
 class Hit(NamedTuple):
@@ -69,6 +74,7 @@ class GivenValues:
                 self._parts.append((raw, value))
         shortest = min((len(data) for data, _ in self._plain + self._exact), default=3)
         self._least_base64 = max(4, -(-shortest * 8 // 6))
+        self._after_escapes = re.compile(rb"(?<=\\)[nrt][A-Za-z0-9+/_-]{%d,}" % (self._least_base64 - 1))
         self._runs = re.compile(rb"[A-Za-z0-9+/_-]{%d,}" % self._least_base64)
 
     def __bool__(self) -> bool:
@@ -87,9 +93,9 @@ class GivenValues:
     def _find(self, data: bytes) -> list[Hit]:
         hits = list(self._search(data, 0))
         if wraps := forms.wraps(data):
-            joined = rewrite(_LINE_END, lambda match: b"" if match.start() in wraps else match[0], data)
+            joined = rewrite(_re(rb"\n"), lambda match: b"" if match.start() in wraps else match[0], data)
             hits += [Hit(*joined.back(hit.start, hit.end), hit.value) for hit in self._search(joined.text, 0)]
-        inline = forms.stamp_inside().search(data) is not None
+        inline = forms.has_stamp_inside(data)
         for name, (mark, pattern) in forms.joins().items():
             if mark in data and (inline or not name.startswith("inline")):
                 hits += self._find_joined(data, pattern, name)
@@ -101,12 +107,23 @@ class GivenValues:
             return []
         found = list(self._search(joined.text, _DEEPEST))
         if name != "indented":
-            for start, end in self._runs_at(joined):
-                found += [
-                    Hit(start + hit.start, start + hit.end, hit.value)
-                    for hit in self._decode(joined.text[start:end], 0)
-                ]
+            found += self._in_runs(joined.text, list(self._runs_at(joined)))
         return [piece for hit in found for piece in _pieces(joined, hit)]
+
+    def _in_runs(self, data: bytes, runs: list[tuple[int, int]]) -> list[Hit]:
+        """Return what some parts of the data hold; all are searched at once."""
+        if not runs:
+            return []
+        starts, at = [], 0
+        for start, end in runs:
+            starts.append(at)
+            at += end - start + 1
+        hits = []
+        for hit in self._search(b" ".join(data[start:end] for start, end in runs), 0):
+            index = bisect_right(starts, hit.start) - 1
+            shift = runs[index][0] - starts[index]
+            hits.append(Hit(hit.start + shift, min(hit.end + shift, runs[index][1]), hit.value))
+        return hits
 
     def _runs_at(self, joined: Rewrite[bytes]) -> Iterator[tuple[int, int]]:
         """Yield the runs of base64 letters, escapes between them included, that cross a joint."""
@@ -136,9 +153,9 @@ class GivenValues:
             yield from self._plain_back(data, hits, closely=True)
         if depth < _DEEPEST and (hits := self._search_base64(folded, depth)):
             yield from self._plain_back(data, hits, closely=False)
-        if depth < _DEEPEST and (b"\\n" in data or b"\\r" in data or b"\\t" in data):
+        if depth < _DEEPEST and b"\\" in data:
             # An escaped end of line is two characters, and the second may belong to what follows it.
-            yield from self._search_base64(data, depth)
+            yield from self._in_runs(data, [run.span() for run in self._after_escapes.finditer(data)])
 
     def _search_base64(self, data: bytes, depth: int) -> list[Hit]:
         if depth:  # most of what was decoded is noise, which has few long runs
@@ -291,11 +308,11 @@ def _within_one_run(data: bytes, hit: Hit) -> Hit | None:
     """
     piece = data[hit.start : hit.end]
     between = piece.translate(None, _FROM)
-    if len(hit.value) < _JOINED_LINES_FROM:
-        return None if between.strip(b"\\\"'") else hit
-    if not between.strip(b" \t\r\n\\\"'="):
+    if not between.strip(b" \t\r\n\\\"'=" if len(hit.value) >= _JOINED_LINES_FROM else b"\\\"'"):
         return hit
-    longest = max(_RUNS.finditer(piece), key=lambda run: run.end() - run.start())
+    longest = max(_re(rb"[A-Za-z0-9+/_\\\"'-]+").finditer(piece), key=lambda run: run.end() - run.start())
+    if longest.end() - longest.start() < len(forms.plain(encoded(hit.value))) * 8 // 6:
+        return None
     return Hit(hit.start + longest.start(), hit.start + longest.end(), hit.value)
 
 
@@ -311,7 +328,6 @@ def _cut_is_credible(data: bytes, start: int, end: int, value: str) -> bool:
 
 
 _ESCAPING = b"\\\"'$%\r\n"
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 def _really(piece: bytes, raw: bytes) -> bool:
@@ -335,7 +351,7 @@ def _really(piece: bytes, raw: bytes) -> bool:
 
 
 def _decoded_once(text: bytes) -> Iterator[bytes]:
-    yield _PERCENT.sub(_byte, text)
+    yield _re(rb"%([0-9A-Fa-f]{2})").sub(_byte, text)
     yield forms.decoded_codes(text)
     yield text.replace(b"&amp;", b"&").replace(b"&quot;", b'"').replace(b"&lt;", b"<").replace(b"&gt;", b">")
 
