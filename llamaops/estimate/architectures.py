@@ -97,6 +97,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Beginnings of the names of tensors that the engine does not load."""
     has_indexer: bool = False
     """Whether there are further caches that are not worked out."""
+    has_head: bool = False
+    """Whether an encoder nevertheless loads an output head."""
     has_graph: bool = True
     """Whether its graph is described; without, compute is a band."""
     head_width: str = "value"
@@ -129,7 +131,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         window=Window(period=6, needs_key=True),
     ),
     "gemma-embedding": Architecture(
-        ffn="gelu", scales_query=True, scales_embedding="tokens", is_encoder=True, window=Window(period=6),
+        ffn="gelu", scales_query=True, scales_embedding="tokens", is_encoder=True, has_head=True,
+        window=Window(period=6),
     ),
     "gpt-oss": Architecture(
         head_norm="none", head_width="rotated", ffn_norm="post_attention_norm", post_attention_norm="",

@@ -26,13 +26,13 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
     has_norms = b.in_block(layer, "attn_q_norm") is not None
     if arch.head_norm == "heads" and has_norms:
         q = b.named_norm(q, layer, "attn_q_norm")
-    ropes = does_rope(b, layer)
+    ropes, factors = does_rope(b, layer), b.rotation_factors
     if ropes:
-        q = g.rope(q, b.positions)
+        q = g.rope(q, b.positions, factors)
     if arch.head_norm == "heads" and b.in_block(layer, "attn_k_norm") is not None:
         k = b.named_norm(k, layer, "attn_k_norm")
     if ropes:
-        k = g.rope(k, b.positions)
+        k = g.rope(k, b.positions, factors)
     if arch.head_norm == "behind_rope" and has_norms:
         q, k = b.named_norm(q, layer, "attn_q_norm"), b.named_norm(k, layer, "attn_k_norm")
     if arch.scales_query:
@@ -205,7 +205,7 @@ def scores(
     q, k, v = (g.permute(t, 0, 2, 1, 3) for t in (q, k, v))
     sinks = b.in_block(layer, "attn_sinks")
     if b.load.flash_attention and kq_bias is None:
-        cur = _flash(b, q, k, v, mask, sinks, is_transposed=is_transposed, decompress=decompress)
+        cur = _flash(b, q, k, v, mask, sinks, layer, is_transposed=is_transposed, decompress=decompress)
     else:
         cur = _slow(b, q, k, v, mask, sinks, kq_bias, is_transposed=is_transposed, decompress=decompress)
     g.expand(cur)
@@ -219,6 +219,7 @@ def _flash(
     v: Tensor,
     mask: Tensor,
     sinks: Tensor | None,
+    layer: int,
     *,
     is_transposed: bool,
     decompress: Tensor | None,
@@ -231,6 +232,7 @@ def _flash(
     if v.type_id == F32:
         v = g.cast(v, F16)
     cur = g.flash_attention(q, k, v, mask, sinks)
+    cur.name = str(layer)
     if decompress is not None:
         cur = g.mul_mat(decompress, g.permute(cur, 0, 2, 1, 3))
         cur = g.cont(g.permute(cur, 0, 2, 1, 3))

@@ -130,6 +130,12 @@ class Building:
         return Graph.input(I32, (self.tokens * self.arch.positions,), "positions")
 
     @cached_property
+    def rotation_factors(self) -> Tensor | None:
+        """Return the tensor of rotation factors where the file has one."""
+        names = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+        return next((t for name in names if (t := self.weight(name)) is not None), None)
+
+    @cached_property
     def wanted_rows(self) -> Tensor:
         """Return the input that names the rows whose result is wanted."""
         return Graph.input(I32, (self.outputs,), "wanted_rows")

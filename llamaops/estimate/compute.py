@@ -6,12 +6,13 @@ Source: llama_context::sched_reserve: the graph of a whole batch, one row of res
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from llamaops.estimate.allocator import CPU_ALIGNMENT, DEVICE_ALIGNMENT, DEVICE_CHUNK, Buffer, Replay
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.decoder import reserved_graph
 from llamaops.estimate.model import Model
-from llamaops.estimate.placement import place_graph
+from llamaops.estimate.placement import flash_runs_beside_layers, place_graph
 from llamaops.estimate.plan import Layout, Load
 
 Band = tuple[int, int]
@@ -45,13 +46,28 @@ def compute_bytes(
     return _band(model, layout, load)
 
 
+def settled(model: Model, architecture: Architecture | None, load: Load) -> Load:
+    """Return the load as the engine will run it: it may switch automatic flash attention off.
+
+    Source: llama_context::resolve_fused_ops: off where the operator would not run where its layer lies.
+    """
+    if not (load.flash_is_auto and load.flash_attention and load.has_card and architecture is not None):
+        return load
+    try:
+        graph = reserved_graph(model, architecture, replace(load, batch_tokens=load.slots))
+        runs = flash_runs_beside_layers(graph, model, load)
+    except (KeyError, ValueError, ZeroDivisionError, IndexError):
+        return load
+    return load if runs else replace(load, flash_attention=False)
+
+
 def replayed(model: Model, architecture: Architecture, load: Load) -> tuple[int, int]:
     """Return the bytes on the host and on the card.
 
     Units: bytes. Raises: KeyError when the file lacks a tensor that the architecture needs.
     """
     graph = reserved_graph(model, architecture, load)
-    if load.gpu_layers <= 0:
+    if not load.has_card:
         return Replay([Buffer(CPU_ALIGNMENT)]).run(graph)[0], 0
     placed = place_graph(graph, model, load)
     buffers = [Buffer(DEVICE_ALIGNMENT, DEVICE_CHUNK), Buffer(DEVICE_ALIGNMENT, DEVICE_CHUNK)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from llamaops.estimate.architectures import ARCHITECTURES, Architecture
-from llamaops.estimate.compute import compute_bytes
+from llamaops.estimate.compute import compute_bytes, settled
 from llamaops.estimate.kv_cache import cache_bytes
 from llamaops.estimate.model import Model
 from llamaops.estimate.output import output_bytes
@@ -71,6 +71,7 @@ def estimate(model: Model, load: Load) -> Estimate:
     """Work out what a load of a model will take."""
     architecture = ARCHITECTURES.get(model.architecture)
     layout = layout_of(model, architecture)
+    load = settled(model, architecture, load)
     parts: list[Part] = []
     unknown: list[str] = []
     _weights(model, load, architecture, parts, unknown)
@@ -89,7 +90,8 @@ def _weights(
     model: Model, load: Load, architecture: Architecture | None, parts: list[Part], unknown: list[str]
 ) -> None:
     unused = architecture.unused_tensors if architecture else ()
-    found = weight_bytes(model, load.gpu_layers, load.host_experts, unused=unused)
+    has_head = architecture is None or architecture.has_head or not architecture.is_encoder
+    found = weight_bytes(model, load, unused=unused, has_head=has_head)
     parts += [
         _exact("weights", HOST, found.host, WEIGHTS_FORMULA),
         _exact("weights", DEVICE, found.device, WEIGHTS_FORMULA),

@@ -14,6 +14,8 @@ from llamaops.estimate.weights import first_on_card, is_on_card
 HOST, DEVICE, NOWHERE = 0, 1, -1
 LEAST_OFFLOAD = 32
 """Rows from which on the card computes with matrices that lie in host memory."""
+LARGEST_TENSOR = 2**32 - 1
+"""Bytes of a tensor that Vulkan can address on a discrete card."""
 _VIEWS = frozenset({"view", "reshape", "permute", "transpose", "none"})
 
 
@@ -24,6 +26,16 @@ def place_graph(graph: Graph, model: Model, load: Load) -> Graph:
     return placing.split()
 
 
+def flash_runs_beside_layers(graph: Graph, model: Model, load: Load) -> bool:
+    """Return whether every flash attention runs on the side where its layer lies."""
+    placing = _Placing(graph, model, load)
+    placing.assign()
+    nodes = [node for node in graph.nodes if node.op == "flash_attn"]
+    layers = [int(node.name or 0) for node in nodes]
+    wanted = [DEVICE if layer >= placing.first else HOST for layer in layers]
+    return all(placing.place_of(node) == place for node, place in zip(nodes, wanted, strict=True))
+
+
 class _Placing:
     """One graph being placed."""
 
@@ -31,8 +43,12 @@ class _Placing:
         self._graph = graph
         self._model = model
         self._load = load
-        self._first = first_on_card(model, load.gpu_layers)
+        self.first = first_on_card(model, load.gpu_layers)
         self._at: dict[int, int] = {}
+
+    def place_of(self, tensor: Tensor) -> int:
+        """Return where a tensor was put."""
+        return self._at[id(tensor)]
 
     def assign(self) -> None:
         """Give every tensor a place."""
@@ -45,6 +61,9 @@ class _Placing:
             self._spread(nodes, over_host=False)
         for nodes in (real, real[::-1]):
             self._spread(nodes, over_host=True)
+        for node in real:
+            if self._at[id(node)] == NOWHERE and not self._is_supported(node):
+                self._at[id(node)] = HOST
         for node in self._graph.nodes:
             self._settle(node)
 
@@ -58,19 +77,14 @@ class _Placing:
     def _owned(self, name: str) -> int:
         kind, _, number = name.rpartition(".")
         if kind in {"cache_k", "cache_v", "state.r", "state.s"}:
-            on_card = self._load.offloads_cache and int(number) >= self._first
+            on_card = self._load.offloads_cache and int(number) >= self.first
             return DEVICE if on_card else HOST
         if name == "token_embd.weight#head":
             return DEVICE
         weight = self._model.by_name.get(name)
         if weight is None:
             return HOST
-        load = self._load
-        return (
-            DEVICE
-            if is_on_card(self._model, weight, self._first, load.gpu_layers, load.host_experts)
-            else HOST
-        )
+        return DEVICE if is_on_card(self._model, weight, self.first, self._load) else HOST
 
     def _node(self, node: Tensor) -> int:
         if node.view_of is not None and node.view_of.external:
@@ -80,10 +94,18 @@ class _Placing:
         for source in node.sources:
             if source.external and not source.name.startswith(("cache_", "state.")):
                 place = self._at.get(id(source), HOST)
-                if place == HOST and _rows(node) >= LEAST_OFFLOAD:
+                if place == HOST and _rows(node) >= LEAST_OFFLOAD and self._is_supported(node):
                     return DEVICE
-                return place
+                return NOWHERE if place == DEVICE and not self._is_supported(node) else place
         return NOWHERE
+
+    def _is_supported(self, node: Tensor) -> bool:
+        """Return whether the card's driver has the operator, for tensors of this size."""
+        if self._load.card != "vulkan":
+            return True
+        if max(t.size_bytes for t in (node, *node.sources)) > LARGEST_TENSOR:
+            return False
+        return not (node.op == "ssm_scan" and node.sources[3].ne[0] != 1)
 
     def _spread(self, nodes: list[Tensor], *, over_host: bool) -> None:
         current = NOWHERE
@@ -91,7 +113,7 @@ class _Placing:
             place = self._at[id(node)]
             if place != NOWHERE:
                 current = place if over_host or place == DEVICE else NOWHERE
-            elif current != NOWHERE:
+            elif current == HOST or (current == DEVICE and self._is_supported(node)):
                 self._at[id(node)] = current
 
     def _settle(self, node: Tensor) -> None:
@@ -103,7 +125,7 @@ class _Placing:
                 place = self._at[id(node)] if owner is None else self._at.get(id(owner), NOWHERE)
                 self._at[id(source)] = place
         if self._at[id(node)] == NOWHERE:
-            self._at[id(node)] = DEVICE
+            self._at[id(node)] = DEVICE if self._is_supported(node) else HOST
 
     def split(self) -> Graph:
         """Cut the graph where the place changes and copy what the other side holds."""

@@ -51,12 +51,21 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """How embeddings are pooled: 0 not, 1 mean, 2 first, 3 last, 4 rank."""
     gpu_layers: int = 0
     """Units on the card: the output first, then blocks from the end."""
+    card: str = ""
+    """Driver of the card: `vulkan`, `cuda` or another; empty where there is none."""
+    flash_is_auto: bool = False
+    """Whether flash attention is on only as long as the engine finds it where its layer is."""
     offloads_cache: bool = True
     """Whether caches lie beside their layers."""
     host_experts: int = 0
     """First blocks whose experts stay in host memory."""
     build: Build = Build()
     """The build's habits."""
+
+    @property
+    def has_card(self) -> bool:
+        """Return whether there is a card, even if nothing is to be put on it."""
+        return bool(self.card) or self.gpu_layers > 0
 
     @property
     def streams(self) -> int:

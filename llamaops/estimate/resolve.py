@@ -28,6 +28,7 @@ def load_for(
     host_experts: int = 0,
     offloads_cache: bool = True,
     full_window_cache: bool = False,
+    card: str = "",
     build: Build | None = None,
 ) -> tuple[str, Load]:
     """Return the plan in words, and the load."""
@@ -53,12 +54,18 @@ def load_for(
         full_window_cache=full_window_cache,
         embeddings=embeddings,
         pooling=model.number("pooling_type"),
+        card=card,
+        flash_is_auto=settings.flash_attn in {None, "auto"} and not _is_quantized(settings.cache_type_v),
         gpu_layers=_gpu_layers(model, settings.n_gpu_layers),
         offloads_cache=offloads_cache,
         host_experts=host_experts,
         build=build or Build(),
     )
     return plan.text, load
+
+
+def _is_quantized(cache_type: str | None) -> bool:
+    return BLOCKS[TYPE_IDS.get(cache_type or "f16", F16)][1] > 1
 
 
 def _is_encoder(model: Model) -> bool:

@@ -9,9 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from llamaops.estimate.model import Model, Weight
+from llamaops.estimate.plan import Load
 
 PADDING = 32
-INPUT_NAMES = ("token_embd", "position_embd", "token_types", "token_embd_norm", "per_layer_token_embd")
+HOST_PADDING = 64
+"""Padding of host memory that a card can read directly."""
+INPUT_NAMES = ("token_embd.", "position_embd.", "token_types.", "per_layer_token_embd.")
+FIRST_LAYER_NAMES = ("token_embd_norm.",)
+"""Tensors that go with the first layer; where there are short convolutions the last norm has this name."""
+ROTATION_NAMES = ("rope_freqs.", "rope_factors_")
+"""Small tensors that every layer reads: they are wherever there is a layer."""
 
 
 class WeightBytes(msgspec.Struct, frozen=True):
@@ -21,8 +28,6 @@ class WeightBytes(msgspec.Struct, frozen=True):
     device: int
     unknown: tuple[str, ...]
     """Tensors of a type without a known size."""
-    largest_host: int
-    """Largest matrix on the host that is multiplied on the card for large batches."""
 
     @property
     def total(self) -> int:
@@ -31,32 +36,36 @@ class WeightBytes(msgspec.Struct, frozen=True):
 
 
 def weight_bytes(
-    model: Model, gpu_layers: int, host_experts: int, *, unused: tuple[str, ...] = (), keeps_all: bool = False
+    model: Model, load: Load, *, unused: tuple[str, ...] = (), has_head: bool = True
 ) -> WeightBytes:
     """Return where the bytes of the weights go.
 
-    Units: bytes. `unused`: beginnings of the names of tensors that the engine does not load.
+    Units: bytes. `unused`: beginnings of the names of tensors that the engine does not load; `has_head`:
+    whether there is an output head, for which a tied embedding is loaded a second time.
     """
-    host = device = largest = 0
+    host = device = 0
     unknown = []
-    first = first_on_card(model, gpu_layers)
+    first = first_on_card(model, load.gpu_layers)
+    padding = HOST_PADDING if load.has_card else PADDING
     for weight in model.weights:
-        if not keeps_all and not is_loaded(model, weight, unused):
+        if not is_loaded(model, weight, unused):
             continue
         if weight.size_bytes is None:
             unknown.append(weight.name)
             continue
-        size = weight.size_bytes + -weight.size_bytes % PADDING
-        if is_on_card(model, weight, first, gpu_layers, host_experts):
-            device += size
-        else:
-            host += size
-            if weight.block is not None and len(weight.dimensions) > 1:
-                largest = max(largest, weight.size_bytes)
-    if gpu_layers > 0 and model.is_tied:
-        head = model.by_name["token_embd.weight"]
-        device += (head.size_bytes or 0) + -(head.size_bytes or 0) % PADDING
-    return WeightBytes(host, device, tuple(unknown), largest)
+        rotates = weight.block is None and weight.name.startswith(ROTATION_NAMES)
+        if is_on_card(model, weight, first, load):
+            device += padded(weight.size_bytes, PADDING)
+        if not is_on_card(model, weight, first, load) or (rotates and first > 0):
+            host += padded(weight.size_bytes, padding)
+    if load.gpu_layers > 0 and has_head and model.is_tied:
+        device += padded(model.by_name["token_embd.weight"].size_bytes or 0, PADDING)
+    return WeightBytes(host, device, tuple(unknown))
+
+
+def padded(size: int, padding: int) -> int:
+    """Return a size rounded up."""
+    return size + -size % padding
 
 
 def first_on_card(model: Model, gpu_layers: int) -> int:
@@ -72,13 +81,30 @@ def is_loaded(model: Model, weight: Weight, unused: tuple[str, ...] = ()) -> boo
     return not (unused and weight.name.startswith(unused))
 
 
-def is_on_card(model: Model, weight: Weight, first: int, gpu_layers: int, host_experts: int) -> bool:
+def is_on_card(model: Model, weight: Weight, first: int, load: Load) -> bool:
     """Return whether a tensor goes to the card."""
-    if gpu_layers <= 0:
+    if load.gpu_layers <= 0:
         return False
     block = weight.block
     if block is None:
+        if weight.name.startswith(ROTATION_NAMES):
+            return first < model.layers
+        if weight.name.startswith(FIRST_LAYER_NAMES) and not model.number("shortconv.l_cache"):
+            return first == 0
         return not weight.name.startswith(INPUT_NAMES)
-    if weight.is_expert and block < host_experts:
+    if weight.is_expert and block < load.host_experts:
         return False
-    return block >= first
+    return block >= first and not lacks_operator(weight, load)
+
+
+def lacks_operator(weight: Weight, load: Load) -> bool:
+    """Return whether the card's driver lacks the operator that a tensor is for, so that it stays on the host.
+
+    Source: ggml_backend_vk_device_supports_op: scans of Mamba 2 only, whose factors are single numbers.
+    """
+    return (
+        load.card == "vulkan"
+        and weight.name.endswith(".ssm_a")
+        and len(weight.dimensions) > 1
+        and weight.dimensions[0] > 1
+    )
