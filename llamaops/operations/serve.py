@@ -29,7 +29,6 @@ from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
 
 LOADED: tuple[BoundaryName, ...] = ("host", "binary", "model_file", "model_load")
-VERIFIED: tuple[BoundaryName, ...] = (*LOADED, "generated_output", "api_response", "concurrency")
 
 
 class ServeRequest(msgspec.Struct, frozen=True):
@@ -150,7 +149,7 @@ class _Serving:
                 return self._stopped("the server did not come up")
             if self._request.verify is not None:
                 self._verify(self._request.verify)
-            good = not self._session.failed(*VERIFIED)
+            good = not self._session.failed(*self._session.promised)
             if self._request.once or not good:
                 return self._stopped(
                     "verified once, as asked" if good else "stopped: it failed its verification"
