@@ -149,10 +149,12 @@ def _text_facts(answer: Answer) -> Iterator[tuple[str, str | int | float | bool]
 def one_token(text: str) -> bool:
     """Say whether a text is one character or one short piece over and over."""
     stripped = "".join(text.split())
-    if len(stripped) < 12:  # noqa: PLR2004 - too short to tell
+    if len(stripped) < 16:  # noqa: PLR2004 - too short to tell
         return False
     return any(
-        stripped == (stripped[:size] * (len(stripped) // size + 1))[: len(stripped)] for size in range(1, 7)
+        len(stripped) >= 4 * size
+        and stripped == (stripped[:size] * (len(stripped) // size + 1))[: len(stripped)]
+        for size in range(1, 25)
     )
 
 

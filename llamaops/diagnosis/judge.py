@@ -12,7 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from llamaops.diagnosis.answer import (
+from llamaops.diagnosis.candidates import Candidate, candidates
+from llamaops.diagnosis.landmarks import Landmarks, landmarks_of
+from llamaops.diagnosis.parts import Part
+from llamaops.diagnosis.rule import RuleSet, rule_set
+from llamaops.diagnosis.scan import Scanned, scan
+from llamaops.diagnosis.situation import Situation, situation_of
+from llamaops.schema.diagnosis import (
     Cause,
     Diagnosis,
     EvidenceLine,
@@ -23,12 +29,6 @@ from llamaops.diagnosis.answer import (
     UnexplainedError,
     Verdict,
 )
-from llamaops.diagnosis.candidates import Candidate, candidates
-from llamaops.diagnosis.landmarks import Landmarks, landmarks_of
-from llamaops.diagnosis.parts import Part
-from llamaops.diagnosis.rule import RuleSet, rule_set
-from llamaops.diagnosis.scan import Scanned, scan
-from llamaops.diagnosis.situation import Situation, situation_of
 
 MAX_EVIDENCE = 8
 MAX_CONTRIBUTING = 12
@@ -77,9 +77,14 @@ class _Judgement:
         roles = self._roles()
         order = sorted(self._held, key=self._rank)
         first = next((c for c in order if roles[id(c)] == "primary"), None)
-        if first is not None and first.rule.tier == "wrapper":
+        if first is not None and (first.rule.tier == "wrapper" or self._only_a_warning(first)):
             return self._answer(None, order, roles)
         return self._answer(first, order, roles)
+
+    def _only_a_warning(self, first: Candidate) -> bool:
+        """Say whether the worst is a plain warning of a program that is proven to work."""
+        plain = first.rule.severity == "warn" and first.rule.tier != "cause"
+        return plain and self._marks.proven()[0] is not None and self._all_understood()
 
     # Ranking.
 
@@ -150,7 +155,14 @@ class _Judgement:
         if first is not None and primary is not None:
             verdict: Verdict = "no_fault" if primary.severity == "info" else "fault"
             return verdict, primary.slug, primary.says
-        wrapper = next((c for c in others if c.role not in {"recovered", "harmless", "earlier"}), None)
+        wrapper = next(
+            (
+                c
+                for c in others
+                if c.severity in {"fatal", "error"} and c.role not in {"recovered", "harmless", "earlier"}
+            ),
+            None,
+        )
         if wrapper is None and not unexplained:
             recovered = next((c for c in others if c.role == "recovered"), None)
             if recovered is not None:
@@ -167,9 +179,11 @@ class _Judgement:
         return "unknown", "unknown", "unknown: nothing in these parts is a known fault, or proves health"
 
     def _all_understood(self) -> bool:
-        return all(
-            s.part.kind in {"log", "command", "http-response", "http-request", "text"} for s in self._scans
-        )
+        """Say whether every part proves something or explains itself; only then is silence health."""
+        used = self._marks.parts | {
+            h.part for c in self._held if c.rule.severity in {"info", "warn"} for h in c.hits
+        }
+        return all(index in used or s.part.kind == "command" for index, s in enumerate(self._scans))
 
     def _checked(
         self, primary: Cause, unexplained: tuple[UnexplainedError, ...], others: list[Cause]
@@ -206,7 +220,7 @@ class _Judgement:
             severity=rule.severity,
             sure=rule.sure,
             why_sure=self._clean(filled(rule.why, values)) or self._why(candidate),
-            evidence=tuple(self._line(h.part, h.number, h.text) for h in candidate.hits[:MAX_EVIDENCE]),
+            evidence=tuple(self._line(h.part, h.number, h.shown) for h in candidate.hits[:MAX_EVIDENCE]),
             rules_out=rule.rules_out,
             next=NextAction(
                 do=self._clean(filled(rule.next.do, values)),

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from llamaops.diagnosis.answer import Place
 from llamaops.diagnosis.expression import Value
 from llamaops.diagnosis.scan import LOG_KINDS, Scanned
+from llamaops.schema.diagnosis import Place
 
 Mark = tuple[int, int, str]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from llamaops.diagnosis.answer import Place
+from llamaops.schema.diagnosis import Place
 
 Severity = Literal["fatal", "error", "warn", "info"]
 Tier = Literal["cause", "message", "wrapper", "note"]

@@ -23,7 +23,9 @@ FIRST_HITS = 4
 MAX_UNKNOWN_ERRORS = 12
 SMALL_BYTES = 256 * 1024
 MAX_FED_LINES = 50_000
+SHOWN_CHARS = 600
 BLOCK_BYTES = 1 << 20
+ENDS_BYTES = 128 * 1024
 
 # What the load log's facts are in; its reader sees only these lines of a large log.
 FACT_NEEDLES = (
@@ -52,8 +54,8 @@ GENERATED = (
     r"^(?:\S+: )?\s*(?:slot print_timing.*|prompt )?eval time =\s*[\d.]+ ms|done request: POST \S+ \S+ 200"
 )
 MARK_NEEDLES = (
-    "build: ", "build = ", "llama_server: initializing", "build_info: ", ": Started ", "not compiled with GPU",
-    "listening ", "model loaded", "slots are idle", "n_slots = ", "eval time =", "done request: POST",
+    "build: ", "build = ", "llama_server: initializing", "build_info: ", ": Started ",
+    "not compiled with GPU", "listening ", "model loaded", "slots are idle", "n_slots = ", "eval time =", "done request: POST",
 )  # fmt: skip
 ERROR_WORDS = (
     r"(?i)(?:^|[^a-z_])(?:error|fatal|panic|exception|traceback|segmentation fault|aborted|core dumped|"
@@ -73,6 +75,9 @@ class Hit(msgspec.Struct, frozen=True):
     part: int
     number: int
     text: str
+    """The line as patterns see it: without time stamp and level."""
+    shown: str
+    """The line as it stands in the part, cut."""
     kind: str
 
 
@@ -184,26 +189,28 @@ class Scanner:
             self._fed += 1
             self._reader.feed(text)
         if self._kind not in LOG_KINDS:
-            self._one(_plain(text), number)
+            self._one(_plain(text), text, number)
             return
+        wrapped = text.startswith("{")
         for line in lines_of(text):
-            self._one(line, number)
+            self._one(line, line.text if wrapped else text, number)
 
-    def _one(self, line: Line, number: int) -> None:
+    def _one(self, line: Line, raw: str, number: int) -> None:
         if line.output or line.record is not None:
             return
         text = line.text
         signals = [signal for signal in self._matcher.matches(text) if signal in self._wanted]
+        shown = raw.strip()[:SHOWN_CHARS]
         for signal in signals:
-            self._hit(Hit(signal, self._index, number, text.strip()[:600], self._kind))
+            self._hit(Hit(signal, self._index, number, text[:4096], shown, self._kind))
         if self._reader is not None:
-            self._mark(text, number)
-        self._neighbours(text)
+            self._mark(text, shown, number)
+        self._neighbours(shown)
         if _is_error(line):
-            self._error(text, number, known=bool(signals))
-        self._recent.append(text.strip()[:300])
+            self._error(shown, number, known=bool(signals))
+        self._recent.append(shown[:300])
 
-    def _mark(self, text: str, number: int) -> None:
+    def _mark(self, text: str, shown: str, number: int) -> None:
         if not any(needle in text for needle in MARK_NEEDLES):
             return
         for kept, pattern in (
@@ -214,7 +221,7 @@ class Scanner:
             if compiled(pattern).search(text[:2048]):
                 if len(kept) > 1:
                     kept.pop()
-                kept.append((number, text.strip()[:300]))
+                kept.append((number, shown[:300]))
 
     def _hit(self, hit: Hit) -> None:
         found = self.found
@@ -232,7 +239,7 @@ class Scanner:
             return
         self.found.error_count += 1
         if len(self.found.errors) < MAX_UNKNOWN_ERRORS:
-            seen = ErrorSeen(self._index, number, text.strip()[:600], tuple(self._recent), [])
+            seen = ErrorSeen(self._index, number, text, tuple(self._recent), [])
             self.found.errors.append(seen)
             self._waiting.append((seen, 3))
 
@@ -241,7 +248,7 @@ class Scanner:
             return
         still = []
         for seen, left in self._waiting:
-            seen.after.append(text.strip()[:300])
+            seen.after.append(text[:300])
             if left > 1:
                 still.append((seen, left - 1))
         self._waiting = deque(still, maxlen=4)
@@ -278,6 +285,12 @@ def scan(index: int, part: Part, signals: tuple[Signal, ...]) -> Scanned:
 def scan_chunks(index: int, part: Part, chunks: Iterable[bytes], signals: tuple[Signal, ...]) -> Scanned:
     """Read one large part to its end."""
     scanner = Scanner(index, part, signals, many_lines=True)
+    head, tail = b"", b""
     for chunk in chunks:
         scanner.feed(chunk)
+        if len(head) < ENDS_BYTES:
+            head += chunk[: ENDS_BYTES - len(head)]
+        tail = (tail + chunk)[-ENDS_BYTES:] if len(chunk) < ENDS_BYTES else chunk[-ENDS_BYTES:]
+    # Facts of other kinds (an exit status, rates) are read from both ends of a large part.
+    part.text = (head + b"\n" + tail).decode("utf-8", "replace")
     return scanner.finish()

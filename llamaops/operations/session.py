@@ -183,6 +183,7 @@ class Session:
         """
         from llamaops.render.markdown_text import render_markdown
 
+        self._explain()
         ladder = self._derive()
         findings = self._ordered()
         outcome, status = boundaries.judge_outcome(
@@ -213,6 +214,18 @@ class Session:
         store.write(self.folder, encoded, render_markdown(redacted))
         self._journal.append("end", {"outcome": outcome, "exit_status": int(status), "ended": ended})
         return Finished(redacted, self.folder, status)
+
+    def _explain(self) -> None:
+        """Add what the logs and answers of a failed run mean."""
+        from llamaops.schema.boundary import LADDER
+
+        if self._command not in {"smoke", "serve", "verify"} or not self.failed(*LADDER[1:]):
+            return
+        from llamaops.operations.diagnose import diagnosis_of_run
+
+        found = diagnosis_of_run(self, self.machine.evidence)
+        if found is not None:
+            self.add("diagnosis", found)
 
     def close(self) -> None:
         """Close the journal."""

@@ -25,13 +25,17 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
     )
     for label, text in highlights(record.command, record.facts):
         yield Line(f"  {label:<19} {text}")
-    for boundary in record.boundaries:
+    if record.facts.get("diagnosis"):
+        from llamaops.render.diagnosis import diagnosis_lines
+
+        yield from diagnosis_lines(record.facts)
+    for boundary in record.boundaries if record.command != "diagnose" else ():
         word = STATE_WORDS[boundary.state]
         yield Line(
             f"  {word:<11} {boundary.name:<17} {one_line(boundary.claim, 200)}", STYLES[boundary.state]
         )
     alone, shared = open_findings(record)
-    for finding in alone:
+    for finding in alone if record.command != "diagnose" else ():  # the lines above say it
         yield from _finding(finding)
     for summary, group in shared.items():
         yield Line(

@@ -1,0 +1,53 @@
+"""Diagnose: what the parts of one situation mean, as a record; and the diagnosis of a run that failed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llamaops.checks.diagnosis import boundary_of
+from llamaops.diagnosis.judge import diagnose_parts
+from llamaops.diagnosis.parts import Part
+from llamaops.facts.launch import LaunchFacts
+from llamaops.operations.session import Session
+from llamaops.schema.diagnosis import Diagnosis
+from llamaops.schema.evidence import Evidence
+from llamaops.system.machine import Machine
+
+NOT_COVERED = ("only what was given was read: nothing was started, asked or measured",)
+_PROBES = ("--version", "--help", "--list-devices")
+RUNS = frozenset(("smoke", "serve", "verify"))
+
+
+def diagnose(session: Session, machine: Machine, parts: list[Part]) -> None:
+    """Read the parts, add the diagnosis to the record and judge it."""
+    del machine
+    session.begin((), NOT_COVERED)
+    with session.step("diagnose", f"read {len(parts)} parts: {', '.join(p.name for p in parts)[:300]}"):
+        found = diagnose_parts(parts)
+    session.add("diagnosis", found)
+    session.promised = (boundary_of(found),)
+    session.judge("diagnosis")
+
+
+def diagnosis_of_run(session: Session, evidence: tuple[Evidence, ...]) -> Diagnosis | None:
+    """Return what the logs and answers of a run that failed mean; None when they say nothing more."""
+    parts = [part for item in evidence if (part := _part_of(item)) is not None]
+    launch = session.group(LaunchFacts)
+    if launch is not None:
+        parts.append(Part("command", "command line", " ".join(launch.argv)))
+    if not any(part.kind in {"log", "http-response"} for part in parts):
+        return None
+    found = diagnose_parts(parts)
+    # What is no fault in the logs is no explanation of a failed check.
+    return None if found.verdict == "no_fault" else msgspec.structs.replace(found, proof=(), proven=None)
+
+
+def _part_of(item: Evidence) -> Part | None:
+    if item.kind == "http":
+        return Part("http-response", item.label, item.text)
+    words = item.label.split()
+    if item.kind not in {"stderr", "log"} or not words:
+        return None
+    if any(word in _PROBES for word in words) or "llama" not in words[0].rsplit("/", 1)[-1]:
+        return None
+    return Part("log", item.label[:120], item.text)
