@@ -161,10 +161,13 @@ class _Prefixed:
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes."""
-        if self._first:
+        if not self._first:
+            return self._source.read(size)
+        if size < 0:
             first, self._first = self._first, b""
-            return first + self._source.read(max(size - len(first), 0)) if size > 0 else first
-        return self._source.read(size)
+            return first + self._source.read()
+        first, self._first = self._first[:size], self._first[size:]
+        return first
 
     def close(self) -> None:
         """Close what is below."""
