@@ -27,6 +27,7 @@ COMMANDS = (
     "settings",
     "runbook",
     "expose",
+    "canary",
 )
 TAKES_FLAGS = ("serve", "expose", "canary")
 """Commands that hand on what follows `--`."""

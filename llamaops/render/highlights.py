@@ -139,6 +139,7 @@ ROWS: tuple[Row, ...] = (
     ("server's build", "server.props.build_info", shown, ()),
     ("chat answer", "server.chat.text", _text, ()),
     ("time to first token", "server.chat_stream.first_token_s", _seconds, ()),
+    ("verdict", "canary.verdict", shown, ()),
     ("inter-token latency", "server.chat_stream.inter_piece_median_s", _latency, ()),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from llamaops.runbook.document import Runbook
 from llamaops.runbook.fill import Values
-from llamaops.runbook.plan import Plan, PlannedStep, planned, typed
+from llamaops.runbook.plan import PlannedStep, RunbookPlan, planned, typed
 
 
 def runbook_page(runbook: Runbook, *, generated: bool = False) -> str:
@@ -15,7 +15,7 @@ def runbook_page(runbook: Runbook, *, generated: bool = False) -> str:
     return "\n".join(_page(runbook, inputs, generated)) + "\n"
 
 
-def plan_page(found: Plan) -> str:
+def plan_page(found: RunbookPlan) -> str:
     """Return what a runbook would do, as text."""
     return "\n".join(_plan(found)) + "\n"
 
@@ -85,7 +85,7 @@ def _step(number: int, step: PlannedStep, background: bool, fall_back: str | Non
     yield ""
 
 
-def _plan(found: Plan) -> Iterator[str]:
+def _plan(found: RunbookPlan) -> Iterator[str]:
     yield f"{found.id}: {found.title}"
     for name, value in found.inputs.items():
         yield f"  input {name} = {value if value is not None else '(left out)'}"

@@ -34,7 +34,7 @@ class PlannedStep(Shape, frozen=True, kw_only=True):
     """Seconds until it is stopped."""
 
 
-class Plan(Shape, frozen=True, kw_only=True):
+class RunbookPlan(Shape, frozen=True, kw_only=True):
     """A runbook with its inputs filled in."""
 
     id: str
@@ -49,10 +49,10 @@ class Plan(Shape, frozen=True, kw_only=True):
     """What a run does not show."""
 
 
-def plan(runbook: Runbook, inputs: Mapping[str, str | None]) -> Plan:
+def plan(runbook: Runbook, inputs: Mapping[str, str | None]) -> RunbookPlan:
     """Return what a runbook would do with these inputs."""
     values = Values(inputs, words=words_of(runbook), planned=True)
-    return Plan(
+    return RunbookPlan(
         id=runbook.id,
         title=runbook.title,
         inputs=dict(inputs),
