@@ -8,7 +8,6 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.gguf_shapes import SpecialToken
 from llamaops.facts.model_identity import IdentityFacts, Quantization, Vocabulary
-from llamaops.launch.settings import LaunchSettings, resolve
 from llamaops.schema.fact import Known
 
 ENOUGH = 0.2
@@ -222,6 +221,8 @@ def context_is_as_trained(model: GgufFacts, asked: AskedFacts) -> Verdict | NotA
     """Tell what a longer context than the trained one would mean."""
     if not asked.ctx_size:
         return NotApplicable("no context was asked for")
+    from llamaops.launch.settings import LaunchSettings, resolve  # most inspections ask for no context
+
     trained = model.context_length_tokens.need()
     settings = LaunchSettings(
         model_path="asked",

@@ -5,9 +5,6 @@ Source: llama_ftype_get_default_type and tensor_type_fallback of llama.cpp (src/
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
 from llamaops.facts.ggml_types import BLOCKS
 
 _MAIN = {
@@ -23,25 +20,49 @@ _FALLBACK = {
     "IQ3_XXS": "IQ4_NL", "IQ3_S": "IQ4_NL", "IQ4_XS": "IQ4_NL", "Q2_K": "Q4_0", "Q3_K": "Q4_0",
     "TQ1_0": "Q4_0", "TQ2_0": "Q4_0", "Q2_0": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0",
 }  # fmt: skip
+_NOT_A_MIXTURE = frozenset({"Q8_1", "Q8_K"})
 _OLDER_FALLBACK = {"Q2_K": "IQ4_NL", "Q3_K": "IQ4_NL"}
 
 
-@cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(
-        r"(?:^|[-_. ])("
-        r"IQ[1-4]_(?:XXS|XS|NL|S|M)|T?Q[1-8]_(?:K_(?:XXS|XS|XL|S|M|L)|0_[48]_[48]|K|[01])"
-        r"|MXFP4(?:_MOE)?|NVFP4|BF16|F16|F32|FP16|FP32"
-        r")(?=$|[-_. ])",
-        re.IGNORECASE,
-    )
+_SEPARATORS = frozenset("-_. ")
+_MORE = (
+    "NVFP4",
+    "MXFP4",
+    "F16",
+    "F32",
+    "IQ1_S",
+    "IQ1_M",
+    "Q4_0",
+    "Q4_1",
+    "Q5_0",
+    "Q5_1",
+    "Q8_0",
+    "TQ1_0",
+    "TQ2_0",
+)
 
 
 def named_mixture(file_name: str) -> str | None:
     """Return what a file name says about its quantization: the last such word of it."""
-    stem = file_name[: -len(".gguf")] if file_name.lower().endswith(".gguf") else file_name
-    found = _pattern().findall(stem)
-    return found[-1].upper() if found else None
+    stem = file_name.upper().removesuffix(".GGUF")
+    best: tuple[int, str] | None = None
+    for name in _known_names():
+        at = stem.rfind(name)
+        end = at + len(name)
+        alone = (
+            at >= 0
+            and (not at or stem[at - 1] in _SEPARATORS)
+            and (end == len(stem) or stem[end] in _SEPARATORS)
+        )
+        # The word that ends last counts, and of those the longest: Q4_K_M, not Q4_K.
+        if alone and (best is None or (end, len(name)) > (best[0], len(best[1]))):
+            best = (end, name)
+    return best[1] if best else None
+
+
+def _known_names() -> frozenset[str]:
+    tensor_types = {name for name, count, _ in BLOCKS.values() if count > 1 and name not in _NOT_A_MIXTURE}
+    return frozenset({*_MAIN, *_MORE, *tensor_types})
 
 
 def main_type(mixture: str) -> str | None:
