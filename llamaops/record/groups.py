@@ -7,6 +7,7 @@ from llamaops.facts.accelerator import AcceleratorFacts
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinariesFacts, BinaryFacts
 from llamaops.facts.build_names import BuildNamesFacts
+from llamaops.facts.canary import CanaryFacts
 from llamaops.facts.companions import CompanionFacts
 from llamaops.facts.exposure import ExposureFacts
 from llamaops.facts.generation import GenerationFacts
@@ -85,6 +86,8 @@ class Facts(Shape, frozen=True, kw_only=True):
     """What a bounded generation gave."""
     diagnosis: Diagnosis | None = None
     """What the logs and answers mean, taken together."""
+    canary: CanaryFacts | None = None
+    """Two builds side by side."""
     exposure: ExposureFacts | None = None
     """What was decided about who may reach the server."""
     runbook: RunbookFacts | None = None
