@@ -9,6 +9,7 @@ Source: src/models/*.cpp of llama.cpp, one file for each architecture.
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,8 +25,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """Width where the header gives none."""
     forced_tokens: int = 0
     """Width whatever the header says."""
-    smallest_blocks: int = 0
-    """Fewer blocks than these have no window."""
+    only_blocks: int = 0
+    """Number of blocks with which alone there are windows; 0 for any."""
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,20 +43,29 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     window: Window | None = None
     """Sliding window."""
     order: str = "before"
-    """`before` (norm before each part), `after` (behind them), `parallel` (one norm for both parts),
-    `encoder` (norm behind the sum)."""
+    """`before` (norm before each part), `after` (behind them), `parallel` (both parts side by side),
+    `encoder` (norm behind the sum), `single` (each layer is one part only)."""
+    parallel_sum: str = "residual"
+    """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
+    to attention (`onto_attention`)."""
     norm: str = "rms"
     """`rms` or `layer`."""
     head_norm: str = "heads"
-    """Where the file has norms of queries and keys: `heads`, `rows` (before the split into heads),
-    `behind_rope` or `none`."""
+    """Where the file has norms of queries and keys: `heads`, `rows` (before the split into heads), `joined`
+    (the same, split before), `behind_rope` or `none`."""
     rope: str = "all"
-    """`all`, `none`, `windowed` (only layers with a window), `step` (all but every nth) or
-    `switch` (where the header does not switch it off)."""
+    """`all`, `none`, `windowed` (only layers with a window), `windowed_or_all` (the same, all where there are
+    no windows), `step` (all but every nth) or `switch` (where the header does not switch it off)."""
     scales_query: bool = False
     """Whether queries are scaled by an operator of their own."""
     scales_embedding: str = ""
     """`always`, or `tokens` where only rows of tokens are scaled and given embeddings are not."""
+    scales_input: bool = False
+    """Whether the input is scaled even where the header has no factor for it."""
+    scales_residual: bool = False
+    """Whether residuals are scaled even where the header has no factor for it."""
+    scales_hidden: bool = False
+    """Whether the last norm's result is scaled before the output head."""
     scales_logits: str = ""
     """`always`, `key` (where the header has a scale) or `soft_cap`."""
     ffn: str = "silu"
@@ -75,6 +85,10 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the gate where the header names none."""
     weights_before_experts: bool = False
     """Whether weights are applied to the input of the experts instead of their result."""
+    scales_attention: bool = False
+    """Whether queries without rope are scaled by position."""
+    bare_head_norm: bool = False
+    """Whether queries and keys are normed without weights, where they are rotated."""
     caps_scores: bool = False
     """Whether scores are soft-capped."""
     expert_scale: str = "key"
@@ -82,7 +96,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     expert_ffn: str = "silu"
     """Activation of the experts."""
     shared_expert: str = "plain"
-    """Where the file has a shared expert: `plain` or `gated`."""
+    """Where the file has a shared expert: `plain`, `gated` or `divided` (gated by a quotient)."""
     residual_first: bool = False
     """Whether sums name the residual first."""
     gathers_late: bool = False
@@ -93,6 +107,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Soft cap of the logits where the header gives none."""
     positions: int = 1
     """Position numbers for each token."""
+    has_position_table: bool = False
+    """Whether positions are looked up in a table and added to the input."""
+    rope_blocks: int = 0
+    """Number of blocks with which alone there is rope; 0 for any."""
+    gate_is_late: bool = False
+    """Whether the gate of queries is copied out only behind attention."""
     unused_tensors: tuple[str, ...] = ()
     """Beginnings of the names of tensors that the engine does not load."""
     has_indexer: bool = False
@@ -106,32 +126,118 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _WINDOW_4 = Window(period=4)
+_PLAIN = Architecture(head_norm="none")
+_LAYER_NORM = Architecture(head_norm="none", norm="layer", ffn="gelu_plain")
+_GRANITE = Architecture(head_norm="none", rope="switch", scales_logits="always")
+_GEMMA = Architecture(
+    head_norm="none", ffn="gelu", scales_query=True, scales_embedding="always", scales_logits="soft_cap"
+)
+_SHARED = Architecture(expert_norm="key", expert_gate="key")
+_DELTA = Architecture(
+    attention="gated",
+    recurrent="delta",
+    recurrent_layers="interval",
+    ffn_norm="post_attention_norm",
+    post_attention_norm="",
+    gathers_late=True,
+    norms_before_gathering=True,
+    positions=4,
+    shared_expert="gated",
+)
+_BERT = Architecture(
+    order="encoder", norm="layer", rope="none", head_norm="joined", is_encoder=True, ffn="gelu_plain"
+)
+_NO_GRAPH = Architecture(has_graph=False)
 
 ARCHITECTURES: dict[str, Architecture] = {
-    "llama": Architecture(head_norm="none"),
-    "qwen2": Architecture(head_norm="none"),
+    # One norm before each part, gated feed-forward, rope.
+    "llama": _PLAIN,
+    "deci": replace(_PLAIN, has_graph=False),
+    "xverse": _PLAIN,
+    "qwen": _PLAIN,
+    "qwen2": _PLAIN,
+    "internlm2": _PLAIN,
+    "exaone": _PLAIN,
+    "ernie4_5": _PLAIN,
+    "ernie4_5-moe": replace(_PLAIN, expert_gate="soft_max"),
+    "pangu-embedded": _PLAIN,
+    "qwen2vl": replace(_PLAIN, positions=4),
+    "qwen2moe": replace(_PLAIN, expert_norm="no", shared_expert="divided"),
     "qwen3": Architecture(),
     "qwen3moe": Architecture(),
-    "olmoe": Architecture(head_norm="rows", expert_norm="no"),
+    "hunyuan-dense": Architecture(head_norm="behind_rope"),
+    "hunyuan-moe": Architecture(head_norm="behind_rope"),
     "smollm3": Architecture(head_norm="none", rope="step"),
+    "refact": replace(_PLAIN, rope="none"),
+    "baichuan": replace(_PLAIN, rope_blocks=32),
+    "orion": replace(_PLAIN, norm="layer"),
+    "seed_oss": replace(_PLAIN, ffn_norm="post_attention_norm", post_attention_norm=""),
+    "arcee": replace(_PLAIN, ffn="relu_squared"),
+    "apertus": Architecture(ffn="gelu_plain"),
+    "mistral3": _PLAIN,
+    "olmo": replace(_PLAIN, norm="layer"),
+    "olmoe": Architecture(head_norm="rows", expert_norm="no"),
     "phi3": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first=True),
-    "granite": Architecture(head_norm="none", rope="switch", scales_logits="always"),
-    "glm4": Architecture(head_norm="none", ffn="fused"),
+    "phimoe": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first=True),
+    "chatglm": replace(_PLAIN, ffn="fused"),
+    "glm4": replace(_PLAIN, ffn="fused"),
+    "glm4moe": replace(
+        _SHARED, ffn_norm="post_attention_norm", post_attention_norm="", expert_gate_default=2
+    ),
+    "deepseek": replace(_PLAIN, expert_norm="no"),
+    "dots1": _SHARED,
+    "bailingmoe": replace(_SHARED, head_norm="none", expert_gate="soft_max"),
+    "bailingmoe2": _SHARED,
+    "minimax-m2": Architecture(head_norm="rows", expert_gate="key"),
+    "dbrx": replace(_PLAIN, norm="layer", ffn_norm="attn_output_norm"),
+    # Scaled.
+    "granite": _GRANITE,
+    "granitemoe": _GRANITE,
+    "minicpm": replace(_GRANITE, rope="all", scales_input=True, scales_residual=True),
+    "minicpm3": Architecture(
+        attention="mla", scales_embedding="always", scales_residual=True, scales_hidden=True
+    ),
+    # Layer norms with biases, ungated feed-forward.
+    "gpt2": replace(_LAYER_NORM, rope="none", has_position_table=True),
+    "starcoder": replace(_LAYER_NORM, rope="none", has_position_table=True),
+    "bloom": replace(_LAYER_NORM, rope="none"),
+    "mpt": replace(_LAYER_NORM, rope="none", has_position_table=True, head_norm="joined"),
+    "codeshell": _LAYER_NORM,
+    "starcoder2": _LAYER_NORM,
+    "nemotron": replace(_LAYER_NORM, ffn="relu_squared"),
+    "jais": replace(_LAYER_NORM, rope="none", ffn="silu"),
+    # Both parts side by side.
+    "phi2": replace(_LAYER_NORM, order="parallel", scales_query=True, parallel_sum="attention"),
+    "falcon": replace(_LAYER_NORM, order="parallel", parallel_sum="onto_attention"),
+    "gptneox": replace(_LAYER_NORM, order="parallel"),
+    "stablelm": Architecture(norm="layer", order="stablelm"),
+    "plamo": replace(_PLAIN, order="parallel", parallel_sum="onto_attention"),
     "command-r": Architecture(order="parallel", norm="layer", scales_logits="key"),
     "cohere2": Architecture(
         order="parallel", norm="layer", head_norm="none", rope="windowed", scales_logits="key",
         window=_WINDOW_4,
     ),
-    "gemma2": Architecture(
-        head_norm="none", ffn="gelu", scales_query=True, scales_embedding="always", scales_logits="soft_cap",
-        default_soft_cap=30.0, caps_scores=True, window=Window(period=2, default_tokens=4096),
+    # Norms behind the parts.
+    "olmo2": Architecture(
+        order="after", head_norm="rows", window=Window(period=4, needs_key=True),
     ),
-    "gemma3": Architecture(
-        ffn="gelu", scales_query=True, scales_embedding="tokens", scales_logits="soft_cap",
-        window=Window(period=6, needs_key=True),
+    "exaone4": Architecture(
+        order="after", rope="windowed_or_all",
+        window=Window(period=4, default_tokens=4096, only_blocks=64),
     ),
-    "gemma-embedding": Architecture(
-        ffn="gelu", scales_query=True, scales_embedding="tokens", is_encoder=True, has_head=True,
+    # Windows.
+    "exaone-moe": replace(
+        _SHARED, rope="windowed", window=Window(period=4, default_tokens=128),
+    ),
+    "gemma": replace(_GEMMA, scales_logits=""),
+    "gemma2": replace(
+        _GEMMA, default_soft_cap=30.0, caps_scores=True, window=Window(period=2, default_tokens=4096)
+    ),
+    "gemma3": replace(
+        _GEMMA, head_norm="heads", scales_embedding="tokens", window=Window(period=6, needs_key=True)
+    ),
+    "gemma-embedding": replace(
+        _GEMMA, head_norm="heads", scales_embedding="tokens", is_encoder=True, has_head=True,
         window=Window(period=6),
     ),
     "gpt-oss": Architecture(
@@ -139,12 +245,17 @@ ARCHITECTURES: dict[str, Architecture] = {
         expert_norm="no", expert_gate="soft_max_weight", expert_ffn="silu_limited", gathers_late=True,
         window=Window(period=2),
     ),
-    "deepseek2": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
-    "lfm2": Architecture(
-        recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True,
+    "llama4": Architecture(
+        head_norm="behind_rope", rope="step", expert_norm="no", expert_gate="sigmoid",
+        weights_before_experts=True, scales_attention=True, bare_head_norm=True,
+        window=Window(period=4, default_tokens=8192, forced_tokens=8192),
     ),
+    # Compressed keys and values.
+    "deepseek2": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
+    # Recurrent.
     "mamba": Architecture(attention="", recurrent="mamba", recurrent_layers="all"),
     "mamba2": Architecture(attention="", recurrent="mamba2", recurrent_layers="all"),
+    "rwkv7": Architecture(attention="", recurrent="rwkv7", recurrent_layers="all"),
     "jamba": Architecture(
         recurrent="mamba", recurrent_layers="no_kv_heads", rope="none", head_norm="none",
         residual_first=True, expert_norm="no",
@@ -154,11 +265,54 @@ ARCHITECTURES: dict[str, Architecture] = {
         recurrent="mamba2", recurrent_layers="no_kv_heads", head_norm="none", rope="switch",
         scales_logits="key",
     ),
-    "rwkv7": Architecture(attention="", recurrent="rwkv7", recurrent_layers="all"),
-    "qwen35": Architecture(
-        attention="gated", recurrent="delta", recurrent_layers="interval", ffn_norm="post_attention_norm",
-        post_attention_norm="", gathers_late=True,
-        norms_before_gathering=True, positions=4,
+    "nemotron_h": Architecture(
+        recurrent="mamba2", recurrent_layers="no_kv_heads_no_ffn", head_norm="none", rope="none",
+        order="single", ffn="relu_squared", expert_ffn="relu_squared", expert_norm="key",
+        expert_gate="sigmoid", gathers_late=True, norms_before_gathering=True,
     ),
-    "bert": Architecture(order="encoder", norm="layer", rope="none", is_encoder=True, ffn="gelu_plain"),
+    "lfm2": Architecture(recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True),
+    "lfm2moe": Architecture(
+        recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True, expert_gate="key",
+    ),
+    "qwen35": _DELTA,
+    "qwen35moe": _DELTA,
+    "qwen3next": replace(_DELTA, positions=1, gate_is_late=True, recurrent="delta_joint"),
+    # Encoders.
+    "bert": replace(_BERT, has_position_table=True),
+    "nomic-bert": replace(_BERT, rope="all", ffn="silu"),
+    "nomic-bert-moe": replace(_BERT, rope="all", expert_norm="no"),
+    "jina-bert-v2": replace(_BERT, ffn="fused_if_ungated"),
+    "jina-bert-v3": replace(_BERT, rope="all"),
+    "modern-bert": Architecture(
+        norm="layer", head_norm="none", is_encoder=True, ffn="fused",
+        window=Window(period=3, full_first=True, needs_key=True),
+    ),
+    "eurobert": replace(_PLAIN, is_encoder=True),
+    "llama-embed": replace(_PLAIN, is_encoder=True),
+    # Caches are exact, the graph is not described.
+    "grok": _NO_GRAPH,
+    "arctic": _NO_GRAPH,
+    "nemotron_h_moe": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads_no_ffn"),
+    "plamo2": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads"),
+    "plamo3": replace(_NO_GRAPH, window=Window(period=8, needs_key=True)),
+    "kimi-linear": replace(_NO_GRAPH, recurrent="kda", recurrent_layers="no_kv_heads"),
+    "minimax-01": replace(_NO_GRAPH, recurrent="linear", recurrent_layers="interval"),
+    "rwkv6": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
+    "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
+    "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
+    "gemma3n": replace(_NO_GRAPH, window=Window(period=5)),
+    "gemma4": replace(_NO_GRAPH, window=Window(period=0)),
+    "smallthinker": replace(
+        _NO_GRAPH, window=Window(period=4, full_first=True, needs_key=True, forced_tokens=4096)
+    ),
+    "afmoe": replace(_NO_GRAPH, window=Window(period=4, needs_key=True)),
+    "cohere2moe": replace(_NO_GRAPH, window=Window(period=4, full_first=True)),
+    "mimo2": replace(_NO_GRAPH, window=Window(period=0)),
+    "step35": replace(_NO_GRAPH, window=Window(period=0)),
+    "granite_swa": replace(_NO_GRAPH, window=Window(period=0)),
+    "mellum": replace(_NO_GRAPH, window=Window(period=4, needs_key=True)),
+    "grovemoe": _NO_GRAPH,
+    "qwen3vl": replace(_NO_GRAPH, positions=4),
+    "qwen3vlmoe": replace(_NO_GRAPH, positions=4),
+    "mistral4": replace(_NO_GRAPH, attention="mla"),
 }  # fmt: skip

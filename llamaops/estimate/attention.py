@@ -24,6 +24,8 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
         k = g.reshape(k, width, kv_heads, b.tokens)
         v = g.reshape(v, width, kv_heads, b.tokens)
     has_norms = b.in_block(layer, "attn_q_norm") is not None
+    if arch.head_norm == "joined" and has_norms:
+        q, k = _joined_norm(b, q, layer, "attn_q_norm"), _joined_norm(b, k, layer, "attn_k_norm")
     if arch.head_norm == "heads" and has_norms:
         q = b.named_norm(q, layer, "attn_q_norm")
     ropes, factors = does_rope(b, layer), b.rotation_factors
@@ -35,14 +37,29 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
         k = g.rope(k, b.positions, factors)
     if arch.head_norm == "behind_rope" and has_norms:
         q, k = b.named_norm(q, layer, "attn_q_norm"), b.named_norm(k, layer, "attn_k_norm")
+    if arch.bare_head_norm and ropes and b.model.uses_head_norm:
+        q, k = g.like("rms_norm", q), g.like("rms_norm", k)
+    if b.attention_scale is not None and (not arch.scales_attention or not ropes):
+        q = g.mul(q, b.attention_scale)
     if arch.scales_query:
         q = g.scale(q)
     return attend(b, layer, q, k, v, output="attn_output")
 
 
+def _joined_norm(b: Building, heads: Tensor, layer: int, name: str) -> Tensor:
+    """Norm all heads of a token together."""
+    g = b.g
+    joined = g.reshape(heads, heads.ne[0] * heads.ne[1], heads.ne[2])
+    return g.reshape(b.named_norm(joined, layer, name), *heads.ne[:3])
+
+
 def does_rope(b: Building, layer: int) -> bool:
     """Return whether a layer rotates by position."""
     rope = b.arch.rope
+    if b.arch.rope_blocks:
+        return b.model.layers == b.arch.rope_blocks
+    if rope == "windowed_or_all":
+        return b.layout.windowed[layer] or not b.has_windows
     if rope == "windowed":
         return b.layout.windowed[layer]
     if rope == "step":
@@ -333,9 +350,13 @@ def attend_gated(b: Building, cur: Tensor, layer: int) -> Tensor:
     nb = (row_bytes(F32, width * 2), row_bytes(F32, width * 2 * heads))
     q = b.named_norm(g.view(both, (width, heads, tokens), nb), layer, "attn_q_norm")
     k = b.named_norm(g.reshape(k, width, kv_heads, tokens), layer, "attn_k_norm")
-    gate = g.cont(g.view(both, (width, heads, tokens), nb), width * heads, tokens)
+    gate = g.view(both, (width, heads, tokens), nb)
+    if not b.arch.gate_is_late:
+        gate = g.cont(gate, width * heads, tokens)
     v = g.reshape(v, width, kv_heads, tokens)
     q, k = g.rope(q, b.positions), g.rope(k, b.positions)
     cur = attend(b, layer, q, k, v, output="")
+    if b.arch.gate_is_late:
+        gate = g.cont(gate, width * heads, tokens)
     cur = g.mul(cur, g.unary(gate))
     return b.project(cur, layer, "attn_output")

@@ -130,6 +130,15 @@ class Building:
         return Graph.input(I32, (self.tokens * self.arch.positions,), "positions")
 
     @cached_property
+    def attention_scale(self) -> Tensor | None:
+        """Return the input that scales queries by position, where the model has it."""
+        if self.arch.scales_attention and not self.has_windows:
+            return None
+        if not self.arch.scales_attention and not self.model.real("attention.temperature_scale"):
+            return None
+        return Graph.input(F32, (1, 1, self.tokens), "attention_scale")
+
+    @cached_property
     def rotation_factors(self) -> Tensor | None:
         """Return the tensor of rotation factors where the file has one."""
         names = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -182,7 +191,7 @@ class Building:
             given = Graph.input(F32, (width, self.tokens), "mixed_embeddings")
             places = Graph.input(I64, (self.tokens,), "mixed_places")
             g.expand(g.set_rows(g.cont(rows), given, places))
-        if self.model.real("embedding_scale"):
+        if self.model.real("embedding_scale") or self.arch.scales_input:
             cur = g.scale(cur)
         g.expand(cur)
         if self.arch.scales_embedding == "tokens" and build.mixes_inputs:

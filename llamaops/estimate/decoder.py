@@ -26,6 +26,7 @@ MIXERS: dict[str, Mixer] = {
     "mamba2": recurrent_mixers.mamba2,
     "shortconv": recurrent_mixers.short_convolution,
     "delta": recurrent_mixers.delta_net,
+    "delta_joint": recurrent_mixers.delta_net,
 }
 NO_POOLING, MEAN, FIRST, LAST, RANK = range(5)
 
@@ -52,10 +53,11 @@ def _first(b: Building, cur: Tensor) -> Tensor:
         kinds = b.weight("token_types.weight")
         if kinds is not None:
             cur = g.add(cur, g.view(kinds, (b.model.width,)))
-        table = b.weight("position_embd.weight")
-        if table is not None:
-            cur = g.add(g.get_rows(table, b.positions), cur)
-    norm = b.weight("token_embd_norm.weight")
+    table = b.weight("position_embd.weight") if b.arch.has_position_table else None
+    if table is not None:
+        rows = g.get_rows(table, b.positions)
+        cur = g.add(rows, cur) if b.arch.order == "encoder" else g.add(cur, rows)
+    norm = None if b.arch.recurrent == "shortconv" else b.weight("token_embd_norm.weight")
     if norm is not None:
         cur = b.norm(cur, norm, b.weight("token_embd_norm.bias"), kind="layer")
     return cur
@@ -65,7 +67,7 @@ def _layers(b: Building, cur: Tensor) -> Tensor:
     last = b.model.layers - 1
     for layer in range(b.model.layers):
         wants = layer == last and not b.arch.gathers_late
-        build = {"parallel": _parallel_layer, "encoder": _encoder_layer}.get(b.arch.order, _layer)
+        build = _LAYERS.get(b.arch.order, _layer)
         cur = build(b, cur, layer, wants)
     return cur
 
@@ -78,8 +80,9 @@ def _mix(b: Building, cur: Tensor, layer: int) -> Tensor:
 def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     g, arch = b.g, b.arch
     residual = x
-    cur = b.named_norm(x, layer, "attn_norm") if arch.order == "before" else x
-    if arch.recurrent == "delta":
+    has_norm = arch.order == "before" and (not arch.is_encoder or b.in_block(layer, "attn_norm") is not None)
+    cur = b.named_norm(x, layer, "attn_norm") if has_norm else x
+    if arch.recurrent.startswith("delta"):
         g.expand(cur)
     if arch.recurrent_layers == "beside":
         return _beside(b, x, cur, layer, wants)
@@ -109,7 +112,7 @@ def _ffn(b: Building, x: Tensor, layer: int) -> Tensor:
 
 
 def _scaled(b: Building, cur: Tensor) -> Tensor:
-    return b.g.scale(cur) if b.model.real("residual_scale") else cur
+    return b.g.scale(cur) if b.model.real("residual_scale") or b.arch.scales_residual else cur
 
 
 def _sum(b: Building, cur: Tensor, residual: Tensor) -> Tensor:
@@ -128,14 +131,50 @@ def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Ten
     return _ffn(b, residual, layer)
 
 
-def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    g = b.g
+    normed = b.named_norm(x, layer, "attn_norm")
+    own = normed
+    if b.in_block(layer, "attn_norm_2") is not None:
+        own = b.named_norm(x, layer, "attn_norm_2")
+    attended = _mix(b, own, layer)
+    if wants:
+        attended, x, normed = (g.get_rows(t, b.wanted_rows) for t in (attended, x, normed))
+    if b.in_block(layer, "ffn_norm") is not None:
+        if not b.model.value("use_parallel_residual", default=True):
+            return _ffn(b, g.add(attended, x), layer)
+        normed = b.named_norm(x, layer, "ffn_norm")
+    cur = feed_forward(b, normed, layer)
+    if b.arch.parallel_sum == "attention":
+        return g.add(g.add(attended, cur), x)
+    if b.arch.parallel_sum == "onto_attention":
+        return g.add(g.add(cur, attended), x)
+    return g.add(g.add(cur, x), attended)
+
+
+def _stable_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    """Return a layer whose feed-forward part has a norm of its own or takes that of attention (stablelm)."""
     g = b.g
     normed = b.named_norm(x, layer, "attn_norm")
     attended = _mix(b, normed, layer)
     if wants:
         attended, x, normed = (g.get_rows(t, b.wanted_rows) for t in (attended, x, normed))
-    cur = feed_forward(b, normed, layer)
-    return g.add(g.add(cur, x), attended)
+    total = g.add(attended, x)
+    cur = normed if b.in_block(layer, "ffn_norm") is None else b.named_norm(total, layer, "ffn_norm")
+    return g.add(feed_forward(b, cur, layer), total)
+
+
+def _single_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+    """Return a layer that is one part only: recurrent, attention or feed-forward (nemotron-h)."""
+    g = b.g
+    normed = b.named_norm(x, layer, "attn_norm")
+    if b.layout.recurrent[layer] or not b.model.at("feed_forward_length", layer):
+        cur = _mix(b, normed, layer)
+    else:
+        cur = feed_forward(b, normed, layer)
+    if wants:
+        cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
+    return g.add(cur, x)
 
 
 def _encoder_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
@@ -148,6 +187,14 @@ def _encoder_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
         cur = b.named_norm(g.add(cur, x), layer, "attn_norm_2")
     cur = g.add(feed_forward(b, cur, layer), cur)
     return b.named_norm(cur, layer, "layer_output_norm")
+
+
+_LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
+    "parallel": _parallel_layer,
+    "encoder": _encoder_layer,
+    "stablelm": _stable_layer,
+    "single": _single_layer,
+}
 
 
 def _finish(b: Building, cur: Tensor) -> None:
@@ -163,6 +210,8 @@ def _finish(b: Building, cur: Tensor) -> None:
         cur = g.get_rows(cur, b.wanted_rows)
     embedded = cur
     logits = None
+    if arch.scales_hidden:
+        cur = g.scale(cur)
     if not arch.is_encoder:
         logits = _logits(b, cur)
         cur = logits

@@ -19,8 +19,11 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
     if b.in_block(layer, "ffn_up_shexp") is None:
         return out
     shared = dense(b, cur, layer, ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp"), b.arch.ffn)
-    if b.arch.shared_expert == "gated":
-        gate = b.g.unary(b.project(cur, layer, "ffn_gate_inp_shexp"))
+    if b.arch.shared_expert != "plain":
+        raw = b.project(cur, layer, "ffn_gate_inp_shexp")
+        gate = b.g.unary(raw)
+        if b.arch.shared_expert == "divided":
+            gate = b.g.like("div", gate, raw)
         shared = b.g.mul(shared, gate)
     return b.g.add(out, shared)
 
@@ -33,7 +36,7 @@ def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kin
     has_gate = b.in_block(layer, gate_name) is not None
     if kind == "fused" or (kind == "fused_if_ungated" and not has_gate):
         cur = g.glu(up)
-    elif has_gate:
+    elif has_gate and kind not in {"gelu_plain", "relu_squared"}:
         gate = b.project(cur, layer, gate_name)
         cur = g.glu(gate, up)
     elif kind == "relu_squared":

@@ -125,6 +125,11 @@ class Model:
         return self.number("rope.dimension_count", self._default_head)
 
     @cached_property
+    def uses_head_norm(self) -> bool:
+        """Return whether Llama 4 norms its heads: all but the largest of its family do."""
+        return self.number("expert_count") != 128  # noqa: PLR2004 - Maverick
+
+    @cached_property
     def is_mla(self) -> bool:
         """Return whether keys and values are cached in their compressed form."""
         return bool(self.number("attention.key_length_mla") and self.number("attention.value_length_mla"))

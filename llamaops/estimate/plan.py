@@ -125,10 +125,10 @@ def _interval(model: Model) -> list[bool]:
 def _windowed(model: Model, architecture: Architecture | None) -> tuple[list[bool], int]:
     window = architecture.window if architecture else None
     none = [False] * model.layers, 0
-    if window is None or model.blocks < window.smallest_blocks:
+    if window is None or (window.only_blocks and model.layers != window.only_blocks):
         return none
     tokens = model.number("attention.sliding_window", window.default_tokens)
-    if not tokens:
+    if not tokens or (window.needs_key and not model.number("attention.sliding_window")):
         return none
     tokens = window.forced_tokens or tokens
     pattern = model.value("attention.sliding_window_pattern", window.period)

@@ -166,12 +166,21 @@ def delta_net(b: Building, cur: Tensor, layer: int) -> Tensor:
     k = g.view(out, (key, key_heads, each, n), key_nb)
     v = g.view(out, (value, value_heads, each, n), (row_bytes(F32, value), row, row * each))
     q, k = g.like("l2_norm", q), g.like("l2_norm", k)
+    if b.arch.recurrent == "delta_joint" and key_heads != value_heads:
+        q, k = (_repeated(b, t, value_heads) for t in (q, k))
     output = delta_step(b, q, k, v, gate, beta, memory, scans)
     z = g.reshape(z, value, value_heads, each, n)
     normed = b.norm(output, b.in_block(layer, "ssm_norm"), kind="rms")
     cur = g.reshape(g.mul(normed, g.unary(z)), value * value_heads, each, n)
     cur = b.project(cur, layer, "ssm_out")
     return g.reshape(cur, model.width, b.tokens)
+
+
+def _repeated(b: Building, heads: Tensor, wanted: int) -> Tensor:
+    g = b.g
+    width, count, each, n = heads.ne
+    flat = g.reshape(heads, width, 1, count, each * n)
+    return g.reshape(g.repeat(flat, width, wanted // count, count, each * n), width, wanted, each, n)
 
 
 def delta_step(
@@ -195,12 +204,26 @@ def delta_step(
 
 
 def _delta_inputs(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    g, model, n = b.g, b.model, b.sequences
-    heads = model.number("ssm.time_step_rank")
+    g, n = b.g, b.sequences
+    heads = b.model.number("ssm.time_step_rank")
     mixed = _per_sequence(b, b.project(cur, layer, "attn_qkv"))
     z = b.project(cur, layer, "attn_gate")
-    beta = g.unary(g.reshape(b.project(cur, layer, "ssm_beta"), 1, heads, each, n))
-    alpha = g.reshape(b.project(cur, layer, "ssm_alpha"), heads, each, n)
+    if b.arch.recurrent == "delta_joint":
+        beta, alpha = _joint_beta(b, cur, layer, each)
+    else:
+        beta = g.unary(g.reshape(b.project(cur, layer, "ssm_beta"), 1, heads, each, n))
+        alpha = g.reshape(b.project(cur, layer, "ssm_alpha"), heads, each, n)
     alpha = g.unary(g.add(alpha, b.need_in_block(layer, "ssm_dt", "bias")))
     gate = g.reshape(g.mul(alpha, b.need(f"blk.{layer}.ssm_a")), 1, heads, each, n)
     return mixed, z, beta, gate
+
+
+def _joint_beta(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor, Tensor]:
+    """Return beta and alpha where one matrix makes both (qwen3next)."""
+    g, n = b.g, b.sequences
+    heads, keys = b.model.number("ssm.time_step_rank"), b.model.number("ssm.group_count")
+    both = g.reshape(b.project(cur, layer, "ssm_ba"), 2 * heads // keys, keys, each, n)
+    part = (heads // keys, keys, each, n)
+    beta = g.unary(g.cont(g.view(both, part, both.nb[1:4])))
+    alpha = g.cont(g.view(both, part, both.nb[1:4]), heads, each, n)
+    return g.reshape(beta, 1, heads, each, n), alpha
