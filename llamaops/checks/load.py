@@ -174,7 +174,7 @@ def slots_as_asked(load: LoadFacts, asked: AskedFacts) -> Verdict | NotApplicabl
 def no_errors_after_load(load: LoadFacts) -> Verdict:
     """Ask that nothing was logged as an error once the model was loaded."""
     line = load.loaded_line.need()
-    errors = [error for error in load.errors_after_loaded if not error.harmless]
+    errors = [e for e in load.errors_after_loaded if not (e.harmless or _is_refusal(e.text))]
     first = f"line {errors[0].number}: {errors[0].text}" if errors else "no error"
     return Verdict(
         holds=not errors,
@@ -183,6 +183,11 @@ def no_errors_after_load(load: LoadFacts) -> Verdict:
         observed=first,
         evidence=_evidence(load),
     )
+
+
+def _is_refusal(text: str) -> bool:
+    """Whether a client's request was refused as documented: our own probe of the context asks for it."""
+    return "exceeds the available context size" in text
 
 
 @check(

@@ -14,10 +14,10 @@ FIGURES = {
     "size": 96576768,
 }  # fmt: skip
 SWITCHES = {
-    "--reranking", "--metrics", "--props", "--slots", "--no-slots", "--embeddings", "--embedding", "--kv-unified",
-    "-kvu", "--no-kv-unified", "--jinja", "--no-webui", "--no-ui", "--offline", "--no-warmup", "--verbose",
-    "--no-mmap", "--mlock", "--no-perf", "--cont-batching", "-cb", "--log-timestamps", "--log-prefix",
-    "--no-log-colors", "--no-context-shift", "--no-kv-offload", "--no-repack",
+    "--reranking", "--metrics", "--props", "--slots", "--no-slots", "--embeddings", "--embedding",
+    "--kv-unified", "-kvu", "--no-kv-unified", "--jinja", "--no-webui", "--no-ui", "--offline", "--no-warmup",
+    "--verbose", "--no-mmap", "--mlock", "--no-perf", "--cont-batching", "-cb", "--log-timestamps",
+    "--log-prefix", "--no-log-colors", "--no-context-shift", "--no-kv-offload", "--no-repack",
 }  # fmt: skip
 NAMES = {
     "-m": "--model", "-a": "--alias", "-c": "--ctx-size", "-np": "--parallel", "-ngl": "--n-gpu-layers",

@@ -12,7 +12,12 @@ import pytest
 from llamaops.checks.registry import all_checks, run_check
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.sockets import SocketFacts, collect_sockets
+from llamaops.operations.verification import AREAS
+from llamaops.probes.concurrency import ConcurrencyFacts, collect_concurrency
+from llamaops.probes.more import MoreFacts, collect_more
+from llamaops.probes.selection import select
 from llamaops.probes.server import ServerFacts, collect_server
+from llamaops.probes.surface import SurfaceFacts, collect_surface
 from llamaops.schema.fact import Known
 from llamaops.schema.finding import Finding
 from llamaops.system.http import Exchange, HttpClient, Origin
@@ -59,39 +64,54 @@ def _free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def judged(program: str, model: str, key_file: Path | None) -> tuple[dict[str, Finding], ServerFacts, str]:
+def judged(
+    program: str, model: str, key_file: Path | None = None, *more: str, slots: int = 2, level: str = "basic"
+) -> tuple[dict[str, Finding], dict[type, object], str]:
     kept: list[str] = []
 
     def keep(evidence: object) -> str:
         kept.append(repr(evidence))
         return f"ev-{len(kept)}"
 
-    arguments = ("-m", model, "--alias", ALIAS, "-c", "1024", "-np", "2", "--metrics")
+    arguments = ("-m", model, "--alias", ALIAS, "-c", "1024", "-np", str(slots), "--metrics", *more)
     with serving(program, *arguments, key_file=key_file) as (process, port):
         assert process.pid is not None
         key = None if key_file is None else KEY
         client = HttpClient(Origin("http", "127.0.0.1", port), api_key=key, keep=keep)
         asked = AskedFacts(
-            alias=ALIAS, model_path=model, host="127.0.0.1", port=port, ctx_size=1024, parallel=2,
-            api_key=key is not None,
+            alias=ALIAS, model_path=model, host="127.0.0.1", port=port, ctx_size=1024,
+            parallel=slots, api_key=key is not None, kv_unified="-kvu" in more, metrics=True, slots=True,
         )  # fmt: skip
-        server = collect_server(client, asked)
+        selection = select(level)
+        server = collect_server(client, asked, selection=selection)
+        found_more: dict[type, object] = {}
+        if level != "basic":
+            unified = "-kvu" in more
+            found_more = {
+                ConcurrencyFacts: collect_concurrency(client, server, selection, unified=unified),
+                SurfaceFacts: collect_surface(client, server, selection),
+                MoreFacts: collect_more(client, server, selection, unified=unified),
+            }
         sockets = collect_sockets(process.pid, host="127.0.0.1", port=port)
         assert len(listeners(process.pid)) == 1
     groups: dict[type, object] = {
-        AskedFacts: asked, ServerFacts: server, SocketFacts: sockets, **gguf_facts(**SMOLLM2)
+        AskedFacts: asked, ServerFacts: server, SocketFacts: sockets, **found_more,
+        **gguf_facts(**SMOLLM2),
     }  # fmt: skip
-    checks = [check for check in all_checks(("server",)) if set(check.inputs().values()) <= set(groups)]
+    checks = [check for check in all_checks(AREAS) if set(check.inputs().values()) <= set(groups)]
     found = [run_check(check, groups) for check in checks]
-    return {item.check: item for item in found if item is not None}, server, "".join(kept)
+    return {item.check: item for item in found if item is not None}, groups, "".join(kept)
 
 
-def assert_whole(findings: dict[str, Finding], server: ServerFacts) -> None:
+def assert_whole(findings: dict[str, Finding], groups: dict[type, object]) -> ServerFacts:
+    server = groups[ServerFacts]
+    assert isinstance(server, ServerFacts)
     assert {name: item.summary for name, item in findings.items() if item.status != "passed"} == {}
     assert {answer.state for answer in server.endpoints} == {"works"}
     assert isinstance(server.chat_stream, Known)
     assert server.chat_stream.value.pieces > 5
     assert server.chat_stream.value.usage_choices_empty is True
+    return server
 
 
 @pytest.mark.llamacpp
@@ -100,8 +120,8 @@ def test_the_embedded_server_passes_every_check(
     embedded_server: str, embedded_model: str, tmp_path: Path, with_key: bool
 ) -> None:
     key_file = _key_file(tmp_path) if with_key else None
-    findings, server, kept = judged(embedded_server, embedded_model, key_file)
-    assert_whole(findings, server)
+    findings, groups, kept = judged(embedded_server, embedded_model, key_file)
+    server = assert_whole(findings, groups)
     assert KEY not in kept
     if with_key:
         assert isinstance(server.without_key, Known)
@@ -118,9 +138,105 @@ def test_the_full_engines_server_passes_every_check(
     full_engine_server: str, embedded_model: str, tmp_path: Path, with_key: bool
 ) -> None:
     program = os.path.join(full_engine_server, "llama-server")
-    findings, server, kept = judged(program, embedded_model, _key_file(tmp_path) if with_key else None)
-    assert_whole(findings, server)
+    findings, groups, kept = judged(program, embedded_model, _key_file(tmp_path) if with_key else None)
+    assert_whole(findings, groups)
     assert KEY not in kept
+
+
+FULL_CHECKS = {
+    "concurrency.every-request-is-answered", "concurrency.slots-run-side-by-side",
+    "concurrency.answers-belong-to-their-requests", "surface.endpoints-work-or-say-why",
+    "surface.errors-follow-the-contract", "surface.no-doors-for-others", "features.disconnect-frees-the-slot",
+    "features.schema-is-followed",
+}  # fmt: skip
+ONE_THREAD = ("-t", "1")
+"""Threads that spin for each other on a busy machine would make a decode take a hundred times as long."""
+
+
+def assert_full(program: str, model: str, slots: int, *more: str) -> None:
+    findings, groups, _kept = judged(program, model, None, *ONE_THREAD, *more, slots=slots, level="full")
+    server = assert_whole(findings, groups)
+    assert set(findings) >= FULL_CHECKS
+    assert ("concurrency.late-request-joins" in findings) is (slots > 1)
+    assert isinstance(server.chat_stream, Known)
+    first, last = server.chat_stream.value.first_chunk, server.chat_stream.value.last_chunk
+    assert (first["role"], first["content"], last["finish_reason"], last["usage"]) == (
+        "valued", "null", "valued", "valued",
+    )  # fmt: skip
+    surface = groups[SurfaceFacts]
+    assert isinstance(surface, SurfaceFacts)
+    assert isinstance(surface.rows, Known)
+    meanings = {row.request: row.meaning for row in surface.rows.value}
+    for request in ("/v1/completions", "/completion", "/v1/responses", "/v1/messages", "/detokenize"):
+        assert meanings[f"POST {request}"] == "works"
+    assert meanings["POST /v1/embeddings"] == meanings["POST /infill"] == "refuses_as_documented"
+
+
+@pytest.mark.llamacpp
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("slots", "more"), [(1, ()), (2, ()), (2, ("-kvu",))], ids=["one slot", "two split", "two unified"]
+)
+def test_the_embedded_server_passes_at_every_level(
+    embedded_server: str, embedded_model: str, slots: int, more: tuple[str, ...]
+) -> None:
+    assert_full(embedded_server, embedded_model, slots, *more)
+
+
+@pytest.mark.slow
+@pytest.mark.fullengine
+@pytest.mark.llamacpp
+@pytest.mark.timeout(240)
+def test_the_full_engines_server_passes_at_every_level(full_engine_server: str, embedded_model: str) -> None:
+    assert_full(os.path.join(full_engine_server, "llama-server"), embedded_model, 2)
+
+
+@pytest.mark.llamacpp
+@pytest.mark.timeout(240)
+def test_without_continuous_batching_a_late_request_is_seen_to_wait(
+    embedded_server: str, embedded_model: str
+) -> None:
+    findings, _groups, _kept = judged(
+        embedded_server, embedded_model, None, *ONE_THREAD, "--no-cont-batching", level="standard"
+    )
+    assert findings["concurrency.late-request-joins"].status == "failed", findings
+    assert findings["concurrency.every-request-is-answered"].status == "passed"
+
+
+THINKS = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{% if message['role'] == 'assistant' and message['reasoning_content'] %}"
+    "<think>\n{{ message['reasoning_content'] }}\n</think>\n\n{% endif %}"
+    "{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+    "{% else %}<think>\n{% endif %}{% endif %}"
+)
+"""It opens a block of thoughts that SmolLM2 never closes, unless thinking is switched off."""
+
+
+@pytest.mark.llamacpp
+@pytest.mark.timeout(240)
+def test_a_template_that_thinks_gives_content_without_thinking(
+    embedded_server: str, embedded_model: str, tmp_path: Path
+) -> None:
+    template = tmp_path / "thinks.jinja"
+    template.write_text(THINKS)
+    findings, groups, _kept = judged(
+        embedded_server, embedded_model, None, *ONE_THREAD, "--jinja", "--chat-template-file", str(template),
+        level="standard",
+    )  # fmt: skip
+    more = groups[MoreFacts]
+    assert isinstance(more, MoreFacts)
+    assert isinstance(more.reasoning, Known), more.reasoning
+    tries = {item.change: item for item in more.reasoning.value.tries}
+    assert tries["baseline"].content == "empty"
+    assert tries["baseline"].reasoning == "valued"
+    assert tries["thinking_off"].content == "valued"
+    finding = findings["features.content-can-be-had"]
+    assert finding.status == "passed", finding
+    assert "thinking_off" in finding.summary
+    assert {i.check for i in findings.values() if i.status == "failed" and i.severity == "required"} == set()
 
 
 def _key_file(folder: Path) -> Path:
