@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Inspect a model."""
     from llamaops.cli.session import perform, resolve
     from llamaops.operations.inspect_model import inspect_model
+    from llamaops.system.machine import Machine
 
     expected = tuple(_digest(text) for text in args.expect_sha256)
     if args.deep:
@@ -74,8 +75,11 @@ def run(args: argparse.Namespace) -> int:
     if args.bin_dir is None:
         settings.bin_dir = None  # only asked for here: an inspection is of a file
 
+    with Machine() as machine:
+        request = _request(args, settings, machine, expected)  # before there is a record: it may be refused
+
     def operation(session: Session, machine: Machine) -> None:
-        inspect_model(session, machine, _request(args, settings, machine, expected))
+        inspect_model(session, machine, request)
 
     return perform(args, settings, facts, operation)
 
@@ -130,6 +134,8 @@ def _only_the_header(args: argparse.Namespace) -> None:
         from llamaops.facts.hub_reference import parse_reference
 
         parse_reference(args.model)
+    else:
+        _checked_address(args.model)
     more = (
         "sha256",
         "full",
@@ -145,6 +151,20 @@ def _only_the_header(args: argparse.Namespace) -> None:
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{flags}: of a remote file only the header is read", hint="download it first")
+
+
+def _checked_address(address: str) -> None:
+    from urllib.parse import urlsplit
+
+    from llamaops.errors import UsageError
+
+    try:
+        parts = urlsplit(address)
+        good = bool(parts.hostname) and parts.username is None and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good or not address.isascii() or not address.isprintable() or " " in address:
+        raise UsageError("the address cannot be asked for", hint="write it as https://HOST/PATH/FILE.gguf")
 
 
 def _digest(text: str) -> str:
@@ -164,6 +184,8 @@ def _program(args: argparse.Namespace, settings: Settings, machine: Machine) -> 
     from llamaops.operations.choose import NO_PROGRAM_HINT, choose_program
 
     if args.binary is not None:
+        if not machine.access(args.binary, 0):
+            raise UsageError(f"--binary {args.binary}: there is no such file", hint=NO_PROGRAM_HINT)
         return str(args.binary)
     if settings.bin_dir is None:
         return None

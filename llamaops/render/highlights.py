@@ -88,12 +88,39 @@ def _engine(value: Any) -> str:  # noqa: ANN401
     )
 
 
+def _bases(value: Any) -> str:  # noqa: ANN401
+    return ", ".join(item.get("repo_url") or item.get("name") or "unnamed" for item in value)
+
+
+def _names(value: Any) -> str:  # noqa: ANN401
+    return ", ".join(str(item) for item in value)
+
+
+def _place(value: Any) -> str:  # noqa: ANN401
+    return f"{value.get('repository') or 'a hub'} at {value.get('revision') or 'an unknown revision'}"
+
+
+def _digests(value: Any) -> str:  # noqa: ANN401
+    known = [item for item in value if item["sha256"].get("state") == "known"]
+    return ", ".join(
+        f"{item['sha256']['value']} ({'computed now' if item['computed_now'] else 'remembered'})"
+        for item in known
+    )
+
+
+def _supports(value: Any) -> str:  # noqa: ANN401
+    first = value[0]["supports"] if value else {}
+    found = first.get("value", {}) if first.get("state") == "known" else {}
+    return ", ".join(name.replace("_", " ") for name, holds in found.items() if holds) or "nothing"
+
+
 # Label, path below the facts, format, and the commands whose summary shows it (none: every command's).
 # A row whose fact is not known is left out: the summary shows what was seen, and the findings and gaps
 # say what was not.
 Row = tuple[str, str, Format, tuple[str, ...]]
 HOST = ("preflight",)
 MODEL = ("inspect",)
+FETCH = ("fetch",)
 FIT = ("fit",)
 ROWS: tuple[Row, ...] = (
     ("system", "host.os.name", shown, HOST),
@@ -104,10 +131,12 @@ ROWS: tuple[Row, ...] = (
     ("model file", "model.path", shown, ()),
     ("model name", "model.name", shown, ()),
     ("architecture", "model.architecture", shown, MODEL),
+    ("kind", "identity.role", shown, MODEL),
     ("parameters", "model.parameter_count", shown, MODEL),
     ("tensor data", "model.tensor_bytes", _bytes, MODEL),
     ("types by bytes", "model.tensor_types", _types, MODEL),
     ("bits per weight", "model.bits_per_weight", shown, MODEL),
+    ("layers are", "identity.quantization.mixture", shown, MODEL),
     ("trained context", "model.context_length_tokens", shown, MODEL),
     ("layers", "model.block_count", shown, MODEL),
     ("attention heads", "model.head_count", shown, MODEL),
@@ -116,6 +145,17 @@ ROWS: tuple[Row, ...] = (
     ("tokenizer", "model.tokenizer_model", shown, MODEL),
     ("chat template", "model.chat_template", _present, MODEL),
     ("shards", "model.shards", _parts, MODEL),
+    ("stated licence", "identity.provenance.licence", shown, MODEL),
+    ("stated base", "identity.provenance.base_models", _bases, MODEL),
+    ("came from", "identity.hub", _place, MODEL),
+    ("SHA-256", "digests.files", _digests, MODEL),
+    ("template has", "templates.templates", _supports, MODEL),
+    ("repository", "hub.repository", shown, FETCH),
+    ("commit", "hub.commit", shown, FETCH),
+    ("card's licence", "hub.licence", shown, FETCH),
+    ("card's base models", "hub.base_models", _names, FETCH),
+    ("quantized by", "hub.quantizer", shown, FETCH),
+    ("SHA-256", "digests.files", _digests, FETCH),
     ("program", "binary.path", shown, ()),
     ("build", "binary.version.text", shown, ()),
     ("devices listed", "binary.devices", _devices, ()),
