@@ -28,6 +28,7 @@ COMMANDS = (
     "runbook",
     "expose",
     "canary",
+    "sources",
 )
 TAKES_FLAGS = ("serve", "expose", "canary")
 """Commands that hand on what follows `--`."""

@@ -72,7 +72,7 @@ def _site(decisions: Decisions) -> Iterator[str]:
     yield f"    ssl_certificate {_word(tls.certificate)};"
     yield f"    ssl_certificate_key {_word(tls.private_key)};"
     yield "    ssl_protocols TLSv1.2 TLSv1.3;"
-    yield "    ssl_session_cache shared:llama_server:1m;"
+    yield "    ssl_session_cache shared:llama_server_tls:1m;"
     yield "    server_tokens off;"
     yield f"    access_log {_word(logging.file)} llama_server;"
     yield "    client_max_body_size 16m;"

@@ -128,6 +128,7 @@ def _judged(facts: CanaryFacts, request: CanaryRequest) -> CanaryFacts:
     groups: dict[type, object] = {CanaryFacts: facts}
     found = [item for check in all_checks(["upgrade"]) if (item := run_check(check, groups)) is not None]
     open_findings = [item for item in found if item.status != "passed"]
+    open_findings.sort(key=lambda item: item.status != "failed")
     hold = [item for item in open_findings if item.severity == "required"]
     reasons = tuple(f"{item.check}: {item.summary}" for item in hold or open_findings)
     return msgspec.structs.replace(
