@@ -6,6 +6,7 @@ from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.facts.build_names import BuildName, BuildNamesFacts, type_text
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.gguf_shapes import TensorType
+from llamaops.facts.host import HostFacts
 from llamaops.schema.fact import Known
 
 WORDS = {"architecture": "architecture", "pre_tokenizer": "pre-tokenizer", "tensor_type": "tensor type"}
@@ -77,6 +78,45 @@ def has_kernels_for_the_types(build: BuildNamesFacts, model: GgufFacts) -> Verdi
         summary="; ".join(wrong) or f"{shown}: kernels for {', '.join(types) or 'every type'}",
         expected="a kernel for every type, by the names in the libraries",
         observed="; ".join(wrong) or "a kernel for each",
+    )
+
+
+TABLES = ("iq1_", "iq2_", "iq3_")
+"""Types whose weights are looked up in tables: compact, and slow on a processor."""
+NEEDS: tuple[tuple[tuple[str, ...], frozenset[str]], ...] = (
+    (("bf16",), frozenset({"avx512_bf16", "amx_bf16", "bf16"})),
+    (("f16",), frozenset({"f16c", "asimdhp"})),
+    (("q", "iq", "tq", "mxfp4", "nvfp4"), frozenset({"avx2", "asimd", "neon", "v", "vsx", "vxe", "lasx"})),
+)
+"""Beginnings of types, and instruction sets of which one makes them fast."""
+
+
+@check(
+    "model.types-suit-the-processor",
+    title="The processor has instructions for the types of the weights",
+    boundary="model_file",
+    severity="advisory",
+    remedy="for layers on the processor take Q4_K_M, Q8_0 or Q4_0; layers on a device are not concerned",
+)
+def types_suit_the_processor(model: GgufFacts, host: HostFacts) -> Verdict | NotApplicable:
+    """Tell of types that the processor computes with slowly: BF16, types looked up in tables, and others."""
+    types = [type_text(one.type) for one in model.tensor_types.need() if _matters(one) or one.type == "F16"]
+    if not types:
+        return NotApplicable("no type of weights needs instructions of its own")
+    present, missing = set(host.cpu.flags.need()), set(host.cpu.missing_flags.need())
+    wrong = [f"{name} is looked up in tables" for name in types if name.startswith(TABLES)]
+    for starts, fast in NEEDS:
+        slow = [name for name in types if name.startswith(starts)]
+        lacking = missing & fast
+        if slow and lacking and not present & fast:
+            wrong.append(f"{', '.join(slow)} without {', '.join(sorted(lacking))}")
+    return Verdict(
+        holds=not wrong,
+        summary=f"slow on this processor: {'; '.join(wrong)}"
+        if wrong
+        else f"the processor has instructions for {', '.join(types)}",
+        expected="instructions for every type",
+        observed="; ".join(wrong) or "there",
     )
 
 

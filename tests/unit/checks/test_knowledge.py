@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from llamaops.checks.registry import all_checks, run_check
 from llamaops.facts.build_names import (
@@ -15,9 +16,12 @@ from llamaops.facts.build_names import (
 )
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.gguf_shapes import TensorType
+from llamaops.facts.host import HostFacts, collect_host
+from llamaops.schema.fact import Source, known
 from llamaops.schema.finding import Finding
 from tests.fakes.elf_files import make_elf
 from tests.fakes.fact_groups import gguf_facts
+from tests.fakes.hosts import bare_metal
 from tests.fakes.system import FakeOpenFile, FakeSystem
 
 PROGRAM = "/opt/llama/llama-server"
@@ -47,7 +51,8 @@ def judge(
     assert isinstance(model, GgufFacts)
     facts = collect_build_names(FakeSystem(files=files), PROGRAM, model)
     groups: dict[type, object] = {GgufFacts: model, BuildNamesFacts: facts}
-    found = (run_check(check, groups) for check in all_checks(["knowledge"]))
+    wanted = [check for check in all_checks(["knowledge"]) if HostFacts not in check.inputs().values()]
+    found = (run_check(check, groups) for check in wanted)
     return {finding.check: finding for finding in found if finding is not None}
 
 
@@ -125,3 +130,37 @@ def test_kernels_are_read_from_the_back_ends() -> None:
 
 def test_how_ggml_writes_a_type() -> None:
     assert [type_text(name) for name in ("Q4_K", "IQ2_XXS", "BF16")] == ["q4_K", "iq2_xxs", "bf16"]
+
+
+@pytest.mark.parametrize(
+    ("types", "flags", "missing", "status", "says"),
+    [
+        (("Q4_K",), ("avx2", "f16c"), ("avx512_bf16", "amx_bf16"), "passed", "q4_K"),
+        (
+            ("BF16",),
+            ("avx2", "f16c"),
+            ("avx512_bf16", "amx_bf16"),
+            "failed",
+            "bf16 without amx_bf16, avx512_bf16",
+        ),
+        (("BF16",), ("avx2", "avx512_bf16"), ("amx_bf16",), "passed", "bf16"),
+        (("BF16",), ("asimd",), ("bf16",), "failed", "bf16 without bf16"),
+        (("IQ2_XXS",), ("avx2",), (), "failed", "iq2_xxs is looked up in tables"),
+        (("Q4_K", "MXFP4"), ("avx",), ("avx2",), "failed", "q4_K, mxfp4 without avx2"),
+        (("F16",), ("avx2",), ("f16c",), "failed", "f16 without f16c"),
+        (("F32",), (), ("avx2",), None, ""),
+    ],
+)
+def test_types_and_the_processor(
+    types: tuple[str, ...], flags: tuple[str, ...], missing: tuple[str, ...], status: str | None, says: str
+) -> None:
+    shares = tuple(TensorType(type=name, tensors=1, bytes=1, share=0.5) for name in types)
+    (model,) = gguf_facts(tensor_types=shares).values()
+    host = collect_host(bare_metal(), model_path=None)
+    source = Source(kind="file", name="made for a test")
+    cpu = replace(host.cpu, flags=known(flags, source), missing_flags=known(missing, source))
+    groups: dict[type, object] = {GgufFacts: model, HostFacts: replace(host, cpu=cpu)}
+    (check,) = [one for one in all_checks(["knowledge"]) if one.id == "model.types-suit-the-processor"]
+    finding = run_check(check, groups)
+    assert (finding and finding.status) == status
+    assert finding is None or says in finding.summary
