@@ -29,7 +29,8 @@ _FROM = b"-_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO = b"+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NO_BASE64 = bytes(set(range(256)) - set(_FROM))
 _READABLE = bytes(range(0x20, 0x7F)) + b"\t\r\n"
-_LEAST_TEXT = 6
+_LEAST_TEXT = 5
+_MOST_PADDING = 2
 _CHANCE = 16
 _RUN = _FROM + b"=%\\\"'$"
 _STANDARD = bytes.maketrans(_FROM, _TO)
@@ -295,9 +296,8 @@ def _with_text_around(data: bytes, tight: Hit, wide_start: int, wide_end: int) -
     if slash >= 0 and before < _CHANCE:
         before = len(left) - slash - 1
     end = tight.end + after
-    padding = data[end : end + 2]
-    end += len(padding) - len(padding.lstrip(b"="))
-    return Hit(tight.start - before, end, tight.value)
+    padding = len(data[end : end + 3]) - len(data[end : end + 3].lstrip(b"="))
+    return Hit(tight.start - before, end + (padding if padding <= _MOST_PADDING else 0), tight.value)
 
 
 def _within_one_run(data: bytes, hit: Hit) -> Hit | None:

@@ -29,8 +29,11 @@ def places(text: str, *marks: str) -> Iterator[int]:
 
 def line_starts(text: str, at: Iterable[int]) -> Iterator[int]:
     """Yield the beginnings of the lines that places lie in."""
-    for place in at:
-        yield text.rfind("\n", 0, place) + 1
+    start = done = 0
+    for place in sorted(at):  # so that no part of a long line is searched twice
+        start = text.rfind("\n", done, place) + 1 or start
+        done = place
+        yield start
 
 
 def matches(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:

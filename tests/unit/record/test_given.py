@@ -106,3 +106,9 @@ def test_no_given_value_survives(value: str, names: list[str], how: str, seed: i
     if len(value) >= 8 and value.isascii() and value.isalnum():
         assert found != text
     assert redactor.text(found) == found
+
+
+def test_a_ruler_after_encoded_text_stays() -> None:
+    form = base64.b64encode(b"user:hunter2-x").decode().rstrip("=")
+    assert clean(f"{form}\n===== next", "hunter2-x") == "<secret-1>\n===== next"
+    assert clean(f"note {form}= end", "hunter2-x") == "note <secret-1> end"

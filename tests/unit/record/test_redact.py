@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,3 +117,17 @@ def test_importing_compiles_no_pattern() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout.split()[0]) <= 6
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a", "%", "\\", '\\"', "\x1b[", "a@", "http://a:b@", "key=", 'password="', "token ", "1.1.", "1:", "fe80:",
+        "/home/", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a-", "cookie: a=bcde;", "curl -u ", "%25", "\\u0041",
+    ],
+)  # fmt: skip
+@pytest.mark.timeout(20)
+def test_hostile_repetition_ends(unit: str) -> None:
+    # Anything quadratic takes minutes with this; what is linear takes a fraction of a second.
+    text = unit * (400_000 // len(unit))
+    assert Redactor(Secrets(values=("sk-abcdefghij1234567890", "x7q9"))).text(text) is not None
