@@ -115,6 +115,9 @@ def _attend_without_cache(b: Building, layer: int, q: Tensor, k: Tensor, v: Tens
     for tensor in (q, k, v):
         b.g.expand(tensor)
     mask = b.encoder_mask(windowed=b.layout.windowed[layer])
+    if b.load.build.pads_encoders:
+        more = mask.ne[0] - b.tokens
+        k, v = b.g.pad(k, 0, 0, more), b.g.pad(v, 0, 0, more)
     return scores(b, q, k, v, mask, layer)
 
 

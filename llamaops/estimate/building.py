@@ -12,6 +12,7 @@ from llamaops.estimate.graph import F16, F32, I32, I64, Graph, Tensor, row_bytes
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Layout, Load, layout_of, window_cells
 from llamaops.facts.ggml_types import BLOCKS
+from llamaops.launch.settings import pad
 
 ROTATION = 64
 """Smallest rotation of a quantized cache; heads have to be multiples of it."""
@@ -241,7 +242,8 @@ class Building:
         name = "mask.window" if windowed else "mask.full"
         if name not in self._weights:
             kind = F16 if self.load.flash_attention else F32
-            self._weights[name] = Graph.input(kind, (self.tokens, self.tokens), name)
+            cells = pad(self.tokens) if self.load.build.pads_encoders else self.tokens
+            self._weights[name] = Graph.input(kind, (cells, self.tokens), name)
         return self._weights[name]
 
     @staticmethod

@@ -16,6 +16,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """Whether every graph has a second input for embeddings (from spring 2026 on)."""
     mixes_inputs: bool = True
     """Whether every graph has the path of a batch of tokens and embeddings (b11669; not yet in b11434)."""
+    pads_encoders: bool = True
+    """Whether keys and values without a cache are padded to 256 (b11669; not yet in b11434)."""
     rotates_cache: bool = True
     """Whether quantized caches are rotated."""
     projects_rows: bool = True
