@@ -62,7 +62,8 @@ def inspect_model(session: Session, machine: Machine, request: InspectRequest) -
         _inspect_remote(session, machine, request.path)
         return
     probe = _look(session, machine, request.path)
-    areas = ["model", "identity"]
+    session.judge("model", "identity")  # what follows may take long, and be interrupted
+    areas: list[str] = []
     if _has_companions(machine, probe, request):
         from llamaops.facts.companions import collect_companions
 
@@ -91,7 +92,8 @@ def inspect_model(session: Session, machine: Machine, request: InspectRequest) -
         with session.step("build-names", f"look for the model's names in the files of {request.program}"):
             add_build_names(session, machine, request.program, always=True)
         areas.append("knowledge")
-    session.judge(*areas)
+    if areas:
+        session.judge(*areas)
 
 
 def _look(session: Session, system: System, path: str) -> Probe:
