@@ -184,15 +184,17 @@ class Redactor:
     def _replaced(self, text: str, spans: list[Span], place: str) -> str:
         if not spans:
             return text
+        # A text that was redacted before has placeholders of its own, which ours must not be taken for.
+        there = set(_placeholders().findall(text)) if "<" in text else set()
         parts, at = [], 0
         for span in spans:
             key = (place, span.rule)
             self._counts[key] = self._counts.get(key, 0) + 1
-            parts += [text[at : span.start], self._placeholder(span, text)]
+            parts += [text[at : span.start], self._placeholder(span, there)]
             at = span.end
         return "".join([*parts, text[at:]])
 
-    def _placeholder(self, span: Span, text: str) -> str:
+    def _placeholder(self, span: Span, there: set[str]) -> str:
         if span.kind == HOME:
             return self._label(HOME, 0)
         value = span.value.split(".")[0].lower() if span.kind == HOST else span.value
@@ -200,7 +202,7 @@ class Redactor:
         number = self._numbers.get(key)
         if number is None:
             number = self._last.get(span.kind, 0) + 1
-            while f"<{span.kind}-{number}>" in text:  # a text that was redacted before
+            while f"<{span.kind}-{number}>" in there:
                 number += 1
             self._last[span.kind] = number
             if len(self._numbers) < _MOST_REMEMBERED:
@@ -408,6 +410,11 @@ def _wraps(text: str) -> set[int]:
             found.add(end)
         at, end = end + 1, text.find("\n", end + 1)
     return found
+
+
+@cache
+def _placeholders() -> re.Pattern[str]:
+    return re.compile(r"<[a-z]{1,16}-\d{1,9}>")
 
 
 @cache

@@ -122,8 +122,9 @@ def test_importing_compiles_no_pattern() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "a", "%", "\\", '\\"', "\x1b[", "a@", "http://a:b@", "key=", 'password="', "token ", "1.1.", "1:", "fe80:",
-        "/home/", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a-", "cookie: a=bcde;", "curl -u ", "%25", "\\u0041",
+        "a", "%", "\\", '\\"', "\x1b[", "a@", "http://a:b@", "key=", 'password="', "token ", "1.1.", "1:",
+        "fe80:",         "/home/", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a-", "cookie: a=bcde;", "curl -u ", "%25",
+        "\\u0041",
     ],
 )  # fmt: skip
 @pytest.mark.timeout(20)
@@ -131,3 +132,13 @@ def test_hostile_repetition_ends(unit: str) -> None:
     # Anything quadratic takes minutes with this; what is linear takes a fraction of a second.
     text = unit * (400_000 // len(unit))
     assert Redactor(Secrets(values=("sk-abcdefghij1234567890", "x7q9"))).text(text) is not None
+
+
+def test_placeholders_of_an_earlier_redaction_are_not_used_again() -> None:
+    assert Redactor().text("<address-1> and 10.0.0.7") == "<address-1> and <address-2>"
+
+
+@pytest.mark.timeout(20)
+def test_many_different_values_take_no_longer_each() -> None:
+    text = " ".join(f"<x-{n}> 10.{n >> 8}.{n & 255}.7" for n in range(40_000))
+    assert Redactor().text(text).endswith("<address-40000>")
