@@ -20,11 +20,13 @@ HOW = {
     "reranker": "start llama-server with --reranking and ask /v1/rerank",
     "draft": "name the model that it proposes tokens for with --model, and this file with --model-draft",
     "speech": "use llama-tts",
+    "diffusion": "use llama-diffusion-cli: llama-server generates from left to right",
 }
 WORDS = {
     "text": "a model that generates text",
     "embedding": "an embedding model",
     "reranker": "a reranker",
+    "diffusion": "a model that generates text by diffusion",
     "draft": "a draft model: it proposes tokens for another one",
     "speech": "a model of sound",
     "lora_adapter": "a LoRA adapter",

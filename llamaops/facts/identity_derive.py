@@ -39,6 +39,7 @@ ENCODERS = frozenset(
     }
 )  # fmt: skip
 DRAFTS = frozenset({"eagle3", "dflash", "gemma4-assistant"})
+DIFFUSION = frozenset({"dream", "llada", "llada-moe", "rnd1"})
 SPEECH = frozenset({"wavtokenizer-dec", "qwen3tts", "pockettts"})
 HEADS = ("cls.output.weight", "cls.weight", "score.weight")
 MOST_LISTED = 32
@@ -103,10 +104,14 @@ def _role(reading: Reading, pooling: Fact[Pooling], causal: Fact[bool], outputs:
     if pool == "rank" or isinstance(outputs, Known):
         return known("reranker", reading.source)
     bidirectional = isinstance(causal, Known) and not causal.value
-    if architecture in DRAFTS:
-        return known("draft", reading.source)
-    if architecture in SPEECH:
-        return known("speech", reading.source)
+    special: tuple[tuple[frozenset[str], Role], ...] = (
+        (DRAFTS, "draft"),
+        (SPEECH, "speech"),
+        (DIFFUSION, "diffusion"),
+    )
+    for architectures, special_role in special:
+        if architecture in architectures:
+            return known(special_role, reading.source)
     if architecture in ENCODERS or bidirectional or pool in {"mean", "cls", "last"}:
         return known("embedding", reading.source)
     return known("text", reading.source)

@@ -11,6 +11,7 @@ Role = Literal[
     "text",  # generates text
     "embedding",  # turns text into a vector
     "reranker",  # turns a question and a text into a score
+    "diffusion",  # generates text, all positions at once
     "draft",  # proposes tokens for another model
     "speech",  # turns tokens into sound
     "lora_adapter",  # low-rank changes to the weights of a base model

@@ -87,6 +87,13 @@ CASES = [
     Case(USE, "passed", LORA, "1 changes of rank 4 to llama", asked={"via": "inspect"}),
     Case(USE, "passed", VISION, "vision (gemma3)", asked={"via": "inspect"}),
     Case(USE, "failed", g.FakeGguf(keys=g.model_keys("eagle3")), "--model-draft", asked=SERVER),
+    Case(
+        USE,
+        "failed",
+        g.FakeGguf(keys=[*g.model_keys("llada"), ("llada.attention.causal", False)]),
+        "llama-diffusion-cli",
+        asked=SERVER,
+    ),
     Case(USE, "unknown", replace(WHOLE, tensor_count=9)),
     Case(
         QUANT, "passed", replace(WHOLE, tensors=layers(Q4_K, Q4_K)).with_key("general.file_type", (g.U32, 15))
