@@ -8,7 +8,7 @@ TESTS ?= tests
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test engine engine-server fetch lint types layers check generate bench lock clean
+.PHONY: help setup setup-dev demo test engine engine-server fetch lint types layers check generate docs bench lock clean
 
 help:  ## Show what there is
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' Makefile
@@ -59,6 +59,13 @@ check: lint types layers test  ## Everything a change must pass
 
 generate: setup-dev  ## Write what is generated from the code: docs/schema
 	$(BIN)/python -m llamaops.record.export docs/schema
+	$(BIN)/python -m llamaops.runbook.site docs
+	$(BIN)/python -m llamaops.operations.sources docs/sources.md
+	$(BIN)/python -m tools.reference
+
+docs: setup-dev  ## Build the documentation's site into build/site; a warning is an error
+	@$(BIN)/python -m pip install -q 'mkdocs-material>=9.5'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup-dev fetch  ## Measure, as in docs/performance.md
 	$(BIN)/python -m benchmarks

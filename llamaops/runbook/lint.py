@@ -19,6 +19,7 @@ READING = {
     "verify",
     "fit",
     "diagnose",
+    "explain",
     "record",
     "settings",
     "sources",

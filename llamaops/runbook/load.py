@@ -44,12 +44,17 @@ def own_folder(environ: Mapping[str, str]) -> str:
     return paths.expanded(environ.get(FOLDER_VARIABLE) or OWN_FOLDER)
 
 
+def find_shipped() -> list[Found]:
+    """Return the runbooks that come with llamaops, by id."""
+    return _in_folder(shipped_folder(), own=False)
+
+
 def find_all(environ: Mapping[str, str]) -> list[Found]:
     """Return every runbook, by id; the operator's own hides a shipped one of the same name.
 
     Raises: UsageError where the folder named by LLAMAOPS_RUNBOOKS cannot be read.
     """
-    found = {item.id: item for item in _in_folder(shipped_folder(), own=False)}
+    found = {item.id: item for item in find_shipped()}
     try:
         found |= {item.id: item for item in _in_folder(own_folder(environ), own=True)}
     except OSError as error:

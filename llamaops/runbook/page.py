@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from llamaops.runbook.document import Runbook
@@ -67,7 +68,7 @@ def _step(number: int, step: PlannedStep, background: bool, fall_back: str | Non
         yield ""
     if step.command:
         yield "```"
-        yield typed(step.command).replace("'${", "${").replace("}'", "}")
+        yield " ".join(word if "${" in word else shlex.quote(word) for word in step.command)
         yield "```"
         yield ""
     if background:

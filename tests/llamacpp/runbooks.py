@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.fakes import command
 from tests.fakes.command import Ran
@@ -18,7 +19,7 @@ KEY = "key-of-the-proxy-test-0123456789abcdef"
 
 
 def run_book(
-    name: str, records: Path, *, yes: bool = True, words: tuple[str, ...] = (), **inputs: object
+    name: str, records: Path, *, yes: bool = True, words: tuple[str, ...] = (), **inputs: Any
 ) -> Ran:
     """Run a runbook with --format json; an input's underscores are hyphens."""
     given = [w for n, v in inputs.items() for w in ("--input", f"{n.replace('_', '-')}={v}")]

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_install_release_binary(records: Path, bin_dir: str, tmp_path: Path) -> 
 def test_a_declined_change_is_resumed_with_consent(records: Path, bin_dir: str, tmp_path: Path) -> None:
     archive = tmp_path / "release.tar.gz"
     subprocess.run(["tar", "-czf", archive, "-C", Path(bin_dir).parent, "bin"], check=True, timeout=120)
-    inputs = {
+    inputs: dict[str, Any] = {
         "archive": archive,
         "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
         "folder": tmp_path / "b1",
@@ -156,7 +157,9 @@ def test_bounded_smoke(records: Path, bin_dir: str, embedded_model: str) -> None
 
 
 def test_serve_and_verify(records: Path, bin_dir: str, embedded_model: str) -> None:
-    ran = run_book("serve-and-verify", records, model=embedded_model, bin_dir=bin_dir, ctx_size=512)
+    ran = run_book(
+        "serve-and-verify", records, model=embedded_model, bin_dir=bin_dir, ctx_size=512, max_tokens=24
+    )
     all_done(ran)
     assert ran.record["strongest"] == "api_response"
     serve, ask = ran.record["facts"]["runbook"]["steps"]
@@ -212,7 +215,7 @@ def test_gpu_not_used(records: Path, bin_dir: str, tiny: Path) -> None:
     """Without a device the runbook fails where it should."""
     ran = run_book("gpu-not-used", records, model=tiny, bin_dir=bin_dir, device="CUDA0")
     assert ran.status == 3
-    assert ends(ran) == {"look": "done", "offload": "failed"}
+    assert ends(ran) == {"look": "done", "offload": "failed", "diagnose": "done"}
 
 
 def test_out_of_memory(records: Path, bin_dir: str, tiny: Path) -> None:
@@ -237,7 +240,7 @@ def test_systemd_unit(records: Path, tmp_path: Path, tiny: Path, embedded_server
     key.chmod(0o600)
     decisions = tmp_path / "decisions.yaml"
     decisions.write_text(f"exposure: 1\nbind: {{address: 127.0.0.1, port: 8080}}\napi_key: {{file: {key}}}\n")
-    inputs = {
+    inputs: dict[str, Any] = {
         "decisions": decisions,
         "program": "/bin/true",
         "model": tiny,
