@@ -123,8 +123,8 @@ def test_importing_compiles_no_pattern() -> None:
     "unit",
     [
         "a", "%", "\\", '\\"', "\x1b[", "a@", "http://a:b@", "key=", 'password="', "token ", "1.1.", "1:",
-        "fe80:",         "/home/", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a-", "cookie: a=bcde;", "curl -u ", "%25",
-        "\\u0041",
+        "fe80:", "/home/", "-----BEGIN PRIVATE KEY-----", "eyJ", "sk-a-", "cookie: a=bcde;", "curl -u ",
+        "%25", "\\u0041",
     ],
 )  # fmt: skip
 @pytest.mark.timeout(20)
