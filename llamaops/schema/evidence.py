@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 from llamaops.schema.shape import Shape
+
+# The id survives redaction. Made from the digest alone it would let somebody confirm a guessed secret.
+_SALT = os.urandom(16)
 
 EvidenceKind = Literal["stdout", "stderr", "http", "log", "file", "library"]
 
@@ -17,7 +21,7 @@ class Evidence(Shape, frozen=True, kw_only=True):
     """
 
     id: str
-    """`ev-` and 12 hex digits of the digest, so that equal output has an equal id."""
+    """`ev-` and 12 hex digits; within a run, equal output of one source has an equal id."""
     kind: EvidenceKind
     """Which stream or source the text came from."""
     label: str
@@ -49,7 +53,7 @@ def evidence_of(
 
     digest = sha256 or hashlib.sha256(data).hexdigest()
     # The label takes part: equal output of two commands is two pieces of evidence.
-    identity = hashlib.sha256(f"{kind}\0{label}\0{digest}".encode()).hexdigest()
+    identity = hashlib.sha256(_SALT + f"{kind}\0{label}\0{digest}".encode()).hexdigest()
     return Evidence(
         id=f"ev-{identity[:12]}",
         kind=kind,
