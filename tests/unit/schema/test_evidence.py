@@ -21,5 +21,6 @@ def test_the_digest_is_of_the_original() -> None:
 
 def test_an_id_cannot_be_made_again_from_a_guess() -> None:
     code = "from llamaops.schema.evidence import evidence_of; print(evidence_of('stdout', 'a', b'x').id)"
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    words = [sys.executable, "-c", code]
+    other = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     assert other.stdout.strip() != evidence_of("stdout", "a", b"x").id
