@@ -227,7 +227,8 @@ class _Performer:
         stopped = []
         for name, server in reversed(self._serving):
             report = server.process.stop()
-            evidence = tuple(self._machine.keep(item) for item in server.process.evidence())
+            kept = (msgspec.structs.replace(item, label=server.label) for item in server.process.evidence())
+            evidence = tuple(self._machine.keep(item) for item in kept)
             came = Came(
                 status=None,
                 ended=f"stopped at the end of the run ({describe(report.end)})",
@@ -246,7 +247,8 @@ class _Performer:
         return (*words[:verbs], *more, *form_words, *words[verbs:])
 
     def _came(self, done: Completed) -> Came:
-        label = typed(done.argv)
+        own = done.argv[: len(LLAMAOPS)] == LLAMAOPS
+        label = typed(("llamaops", *done.argv[len(LLAMAOPS) :]) if own else done.argv)
         kept = [done.stdout.evidence("stdout", label), done.stderr.evidence("stderr", label)]
         evidence = [self._machine.keep(item) for item in kept if item.total_bytes]
         return Came(
@@ -316,6 +318,7 @@ class _Server:
     def __init__(self, argv: tuple[str, ...], env: Mapping[str, str]) -> None:
         self.url: str | None = None
         self.record: str | None = None
+        self.label = typed(("llamaops", *argv[len(LLAMAOPS) :]))
         # It stops its own server first, with its own patience.
         self.process = ServerProcess(
             argv, env=env, on_line=self._line, policy=StopPolicy(first_s=20.0, second_s=5.0)
