@@ -79,11 +79,11 @@ class Matcher:
         return sorted(i for i in likely if search(self._signals[i].regex, text) is not None)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def _set_of(regexes: tuple[str, ...]) -> Any:  # noqa: ANN401 - a set of google-re2
     module = re2()
     options = module.Options()
-    options.max_mem = 48 << 20
+    options.max_mem = 16 << 20
     options.log_errors = False
     made = module.Set.SearchSet(options)
     for regex in regexes:
@@ -96,23 +96,30 @@ Finder = Callable[[bytes, int], int]
 """Returns where the next interesting place in a block is, or -1."""
 
 
-def finder(needles: Iterable[str], folded: Iterable[str]) -> Finder:
-    """Return a search for any of many substrings in a block of bytes."""
-    plain, ignoring = tuple(sorted(set(needles))), tuple(sorted(set(folded)))
-    return _finder(plain, ignoring)
+def in_block(regex: str) -> str:
+    """Return a pattern for one line as a pattern for a block of raw lines.
+
+    An anchor at its start goes, because raw lines may begin with a time stamp; names of groups too.
+    """
+    flags, body = ("mi", regex[4:]) if regex.startswith("(?i)") else ("m", regex)
+    body = re.sub(r"\(\?P<\w+>", "(?:", body.removeprefix("^"))
+    return f"(?{flags}:{body})"
 
 
-@lru_cache(maxsize=8)
-def _finder(plain: tuple[str, ...], ignoring: tuple[str, ...]) -> Finder:
-    parts = [re.escape(needle) for needle in plain]
-    parts += [f"(?i:{re.escape(needle)})" for needle in ignoring]
-    regex = "|".join(parts).encode()
+def finder(needles: Iterable[str], patterns: Iterable[str]) -> Finder:
+    """Return a search for any of many substrings and patterns in a block of bytes."""
+    return _finder(tuple(sorted(set(needles))), tuple(sorted(set(patterns))))
+
+
+@lru_cache(maxsize=2)
+def _finder(plain: tuple[str, ...], patterns: tuple[str, ...]) -> Finder:
+    regex = "|".join([*(re.escape(needle) for needle in plain), *patterns]).encode()
     module = re2()
     if module is None:
         pattern = re.compile(regex)
     else:
         options = module.Options()
-        options.max_mem = 32 << 20
+        options.max_mem = 16 << 20
         options.never_capture = True
         options.log_errors = False
         pattern = module.compile(regex, options)

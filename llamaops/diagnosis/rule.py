@@ -31,13 +31,19 @@ class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is combined."""
 
 
-class Signal(msgspec.Struct, frozen=True):
+class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pattern for one line, and substrings one of which every matching line has."""
 
     regex: str
     needles: tuple[str, ...]
     fold: bool = False
     """Whether case does not matter."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of parts that any rule looks for it in; none for every kind."""
+
+    def concerns(self, kind: str) -> bool:
+        """Say whether any rule looks for it in parts of a kind."""
+        return not self.kinds or kind in self.kinds
 
 
 class Next(msgspec.Struct, frozen=True, omit_defaults=True):

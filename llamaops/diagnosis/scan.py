@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from llamaops.diagnosis.engine import Matcher, finder
+from llamaops.diagnosis.engine import Matcher
+from llamaops.diagnosis.finding import Needles
 from llamaops.diagnosis.parts import Part
 from llamaops.diagnosis.rule import Signal
 from llamaops.facts.load_log import LoadFacts, LoadLogReader
@@ -22,7 +23,11 @@ FIRST_HITS = 4
 """Hits kept of a signal from the start of a part; the last one is kept too."""
 MAX_UNKNOWN_ERRORS = 12
 SMALL_BYTES = 256 * 1024
-MAX_FED_LINES = 50_000
+MAX_FED_LINES = 2048
+MAX_ERROR_LINES = 1024
+MAX_TAKEN_LINES = 8192
+SAMPLE_LINES = 128
+SAMPLE_EVERY = 128
 SHOWN_CHARS = 600
 BLOCK_BYTES = 1 << 20
 ENDS_BYTES = 128 * 1024
@@ -55,7 +60,8 @@ GENERATED = (
 )
 MARK_NEEDLES = (
     "build: ", "build = ", "llama_server: initializing", "build_info: ", ": Started ",
-    "not compiled with GPU", "listening ", "model loaded", "slots are idle", "n_slots = ", "eval time =", "done request: POST",
+    "not compiled with GPU", "listening ", "model loaded",
+    "slots are idle", "n_slots = ", "eval time =", "done request: POST",
 )  # fmt: skip
 ERROR_WORDS = (
     r"(?i)(?:^|[^a-z_])(?:error|fatal|panic|exception|traceback|segmentation fault|aborted|core dumped|"
@@ -115,15 +121,20 @@ class Scanner:
         self._index = index
         self._kind = part.kind
         self._matcher = Matcher(signals, many_lines=many_lines)
-        needles = [needle for s in signals if not s.fold for needle in s.needles]
-        folded = [needle for s in signals if s.fold for needle in s.needles]
         facts = FACT_NEEDLES if part.kind in LOG_KINDS else ()
         self._every_line = not many_lines
-        self._wanted = frozenset(i for i, s in enumerate(signals) if s.needles or part.kind not in LOG_KINDS)
+        self._wanted = frozenset(
+            index
+            for index, signal in enumerate(signals)
+            if signal.concerns(part.kind) and (signal.needles or part.kind not in LOG_KINDS)
+        )
         marks = MARK_NEEDLES if facts else ()
-        self._find = finder((*needles, *ERROR_NEEDLES, *facts, *marks), folded)
+        self._needles = Needles(signals, part.kind, facts=facts, marks=marks, errors=ERROR_NEEDLES)
+        self._taken = 0
+        self._sample: deque[tuple[str, list[int]]] = deque(maxlen=SAMPLE_LINES)
         self._reader = LoadLogReader(Source(kind="file", name=part.name)) if facts else None
         self._fed = 0
+        self._error_lines = 0
         self._carry = b""
         self._skipping = False
         self._recent: deque[str] = deque(maxlen=3)
@@ -169,8 +180,14 @@ class Scanner:
                 self._line(raw[:WINDOW_BYTES], self.found.lines)
             return
         base, counted, position = self.found.lines, 0, 0
+        # A needle that is everywhere is not searched any more; its last line in the block still counts.
+        last = sorted({at for needle in self._needles.dropped if (at := block.rfind(needle)) >= 0})
         while True:
-            at = self._find(block, position)
+            at = self._needles.find(block, position)
+            if last and (at < 0 or last[0] < at):
+                at = last.pop(0)
+                if at < position:
+                    continue
             if at < 0:
                 break
             start = block.rfind(b"\n", 0, at) + 1
@@ -195,11 +212,26 @@ class Scanner:
         for line in lines_of(text):
             self._one(line, line.text if wrapped else text, number)
 
+    def _thin_out(self, text: str, signals: list[int]) -> None:
+        """Now and then stop to search for what is on so many lines that more of it tells nothing."""
+        self._taken += 1
+        self._sample.append((text, signals))
+        if self._taken % SAMPLE_EVERY:
+            return
+        self._needles.thin_out(
+            tuple(self._sample),
+            self.found.counts,
+            facts_done=self._fed >= MAX_FED_LINES,
+            errors_done=self._error_lines >= MAX_ERROR_LINES or self._taken >= MAX_TAKEN_LINES,
+        )
+
     def _one(self, line: Line, raw: str, number: int) -> None:
         if line.output or line.record is not None:
             return
         text = line.text
         signals = [signal for signal in self._matcher.matches(text) if signal in self._wanted]
+        if not self._every_line:
+            self._thin_out(raw, signals)
         shown = raw.strip()[:SHOWN_CHARS]
         for signal in signals:
             self._hit(Hit(signal, self._index, number, text[:4096], shown, self._kind))
@@ -207,6 +239,7 @@ class Scanner:
             self._mark(text, shown, number)
         self._neighbours(shown)
         if _is_error(line):
+            self._error_lines += 1
             self._error(shown, number, known=bool(signals))
         self._recent.append(shown[:300])
 

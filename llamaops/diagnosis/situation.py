@@ -100,7 +100,8 @@ def _of_log(load: LoadFacts) -> dict[str, Value]:
     facts: dict[str, Value] = {}
     simple = (
         "build_number", "n_ctx_train", "graph_splits", "n_ctx", "n_ctx_seq", "n_batch", "n_ubatch",
-        "n_seq_max", "kv_unified", "flash_attention", "n_slots", "n_ctx_slot", "kv_type_k", "kv_type_v", "model_loaded",
+        "n_seq_max", "kv_unified", "flash_attention", "n_slots",
+        "n_ctx_slot", "kv_type_k", "kv_type_v", "model_loaded",
         "router_mode", "library_lines", "weights_on_devices_bytes", "weights_on_host_bytes", "thinking",
     )  # fmt: skip
     for name in simple:

@@ -71,7 +71,7 @@ def parse_source(texts: Mapping[str, str]) -> Source:
     reader.check_references()
     if reader.errors:
         raise RuleErrors("\n".join(reader.errors))
-    rules = RuleSet(digest=digest_of(texts), signals=tuple(reader.signals), rules=tuple(reader.rules))
+    rules = RuleSet(digest=digest_of(texts), signals=reader.finished(), rules=tuple(reader.rules))
     return Source(rules, tuple(reader.examples))
 
 
@@ -82,6 +82,7 @@ class _Reader:
         self.signals: list[Signal] = []
         self.examples: list[Examples] = []
         self._index: dict[str, int] = {}
+        self._kinds: list[set[str]] = []
         self._place = ""
 
     def area(self, area: str, text: str) -> None:
@@ -104,6 +105,13 @@ class _Reader:
                 self._rule(area, item)
             except (ValueError, TypeError, KeyError) as error:
                 self._error(f"{error}")
+
+    def finished(self) -> tuple[Signal, ...]:
+        """Return the signals, each with the kinds of parts that it is looked for in."""
+        return tuple(
+            msgspec.structs.replace(signal, kinds=tuple(sorted(kinds)))
+            for signal, kinds in zip(self.signals, self._kinds, strict=True)
+        )
 
     def check_references(self) -> None:
         slugs = {rule.slug for rule in self.rules}
@@ -181,8 +189,12 @@ class _Reader:
         return self._line(value, kinds)
 
     def _line(self, regex: str, kinds: Sequence[str]) -> Condition:
+        known = self._index.get(regex)
+        if known is not None:
+            self._kinds[known] = self._kinds[known] | set(kinds) if kinds and self._kinds[known] else set()
         if regex not in self._index or ({"log", "text"} & set(kinds or ("log",)) and self._small(regex)):
             self._index[regex] = len(self.signals)
+            self._kinds.append(set(kinds))
             self.signals.append(_signal(regex, small=bool(kinds) and not {"log", "text"} & set(kinds)))
         return Condition("line", signal=self._index[regex], kinds=tuple(kinds))
 
