@@ -1,11 +1,10 @@
-"""Will it fit, and did the prediction hold?"""
+"""Will it fit, and does the engine say the same?"""
 
 from __future__ import annotations
 
 from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.estimate.fit_facts import FitFacts
-from llamaops.facts.load_log import LoadFacts
-from llamaops.schema.fact import Fact, Known, Unknown
+from llamaops.schema.fact import Fact, Unknown
 
 AGREEMENT = 0.01
 MIB = 2**20
@@ -61,46 +60,6 @@ def memory_fits_devices(fit: FitFacts) -> Verdict | NotApplicable:
     if fit.device_low_bytes == 0:
         return NotApplicable("nothing is planned for a card")
     return _lines_up(fit.device_bytes, fit.device_low_bytes, fit.device_free_bytes, "card memory")
-
-
-@check(
-    "fit.prediction-agrees-with-load",
-    title="The engine allocated what was predicted",
-    boundary="model_load",
-    severity="advisory",
-    remedy="report this as a defect of llamaops, with the record: the formula of the part that differs is in it",
-)
-def prediction_agrees(fit: FitFacts, load: LoadFacts) -> Verdict | NotApplicable:
-    """Compare caches, state and compute of the load log with the prediction, to 1 % of the predicted sum.
-
-    Weights are left out: with memory mapping the log shows a span of the file.
-    """
-    pairs = (
-        ("KV cache", ("KV cache", "windowed KV cache"), load.kv_buffers),
-        ("recurrent state", ("recurrent state",), load.state_buffers),
-        ("compute", ("compute",), load.compute_buffers),
-        ("output", ("output",), load.output_buffers),
-    )
-    seen, worst, off = [], 0, 0
-    total = sum(part.high_bytes for part in fit.parts)
-    for name, parts, fact in pairs:
-        if not isinstance(fact, Known) or not fact.value:
-            continue
-        real = sum(buffer.size_bytes for buffer in fact.value)
-        low = sum(part.low_bytes for part in fit.parts if part.name in parts)
-        high = sum(part.high_bytes for part in fit.parts if part.name in parts)
-        gap = max(0, real - high, low - real)
-        seen.append(f"{name} {_mib(high)} predicted, {_mib(real)} allocated")
-        off += gap
-        worst = max(worst, gap)
-    if not seen:
-        return NotApplicable("the load log shows no buffers at its verbosity")
-    return Verdict(
-        holds=off <= AGREEMENT * total,
-        summary="; ".join(seen),
-        expected=f"within {100 * AGREEMENT:g} % of {_mib(total)}",
-        observed=f"{_mib(off)} apart",
-    )
 
 
 @check(

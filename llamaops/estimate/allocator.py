@@ -86,7 +86,7 @@ class Buffer:
         return sum(chunk.peak for chunk in self.chunks)
 
     def take(self, size: int) -> tuple[int, int]:
-        """Take memory and return chunk and address: the best hole, else the end of a chunk, else a new one."""
+        """Take memory from the best hole, else the end of a chunk; return chunk and address."""
         size += -size % self.alignment
         found = -1, -1
         for number, chunk in enumerate(self.chunks):

@@ -232,7 +232,7 @@ def scores(
     return cur
 
 
-def _flash(
+def _flash(  # noqa: PLR0913 - the operands of the operator
     b: Building,
     q: Tensor,
     k: Tensor,
@@ -259,7 +259,7 @@ def _flash(
     return g.reshape(cur, cur.ne[0] * cur.ne[1], cur.ne[2] * cur.ne[3])
 
 
-def _slow(
+def _slow(  # noqa: PLR0913 - the operands of the operator
     b: Building,
     q: Tensor,
     k: Tensor,

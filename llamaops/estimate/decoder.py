@@ -131,7 +131,7 @@ def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Ten
     return _ffn(b, residual, layer)
 
 
-def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     g = b.g
     normed = b.named_norm(x, layer, "attn_norm")
     own = normed
@@ -152,7 +152,7 @@ def _parallel_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor: 
     return g.add(g.add(cur, x), attended)
 
 
-def _stable_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _stable_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer whose feed-forward part has a norm of its own or takes that of attention (stablelm)."""
     g = b.g
     normed = b.named_norm(x, layer, "attn_norm")
@@ -164,7 +164,7 @@ def _stable_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  #
     return g.add(feed_forward(b, cur, layer), total)
 
 
-def _single_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:  # noqa: FBT001
+def _single_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer that is one part only: recurrent, attention or feed-forward (nemotron-h)."""
     g = b.g
     normed = b.named_norm(x, layer, "attn_norm")

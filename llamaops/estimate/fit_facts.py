@@ -40,7 +40,7 @@ class EngineAnswer(Shape, frozen=True, kw_only=True):
     program: str
     """The program that was asked."""
     front_end: Literal["server", "fit-params"]
-    """Whom it speaks for: llama-fit-params reserves results for a whole batch, the server one row per slot."""
+    """Whom it speaks for: llama-fit-params reserves results for a whole batch, the server one row a slot."""
     model_mib: float
     """Weights, rounded by the engine to MiB."""
     context_mib: float

@@ -51,7 +51,7 @@ class Tensor:
         self.ne: Shape4 = (*ne, 1, 1, 1, 1)[:4]  # type: ignore[assignment]  # cut to four
         self.nb = nb or strides(type_id, self.ne)
         self.sources = sources
-        self.view_of = None if view_of is None else (view_of.view_of or view_of)
+        self.view_of: Tensor | None = None if view_of is None else (view_of.view_of or view_of)
         self.external = False
         self.is_input = False
         self.is_output = False

@@ -69,6 +69,9 @@ class Estimate(msgspec.Struct, frozen=True):
 
 def estimate(model: Model, load: Load) -> Estimate:
     """Work out what a load of a model will take."""
+    why = implausible(model, load)
+    if why:
+        return Estimate((), (why,), is_described=False)
     architecture = ARCHITECTURES.get(model.architecture)
     layout = layout_of(model, architecture)
     load = settled(model, architecture, load)
@@ -80,6 +83,34 @@ def estimate(model: Model, load: Load) -> Estimate:
     parts.append(_exact("output", HOST, output_bytes(model, load), OUTPUT_FORMULA))
     kept = tuple(part for part in parts if part.high)
     return Estimate(kept, tuple(unknown), architecture is not None)
+
+
+def implausible(model: Model, load: Load) -> str:
+    """Return why nothing can be worked out for a header, empty where it is plausible.
+
+    The bounds are the engine's own (LLAMA_MAX_LAYERS, LLAMA_MAX_EXPERTS); they also bound our own work.
+    """
+    sizes = {
+        "block_count": (model.blocks, 1, 512),
+        "embedding_length": (model.width, 1, 2**20),
+        "expert_count": (model.number("expert_count"), 0, 1024),
+        "expert_used_count": (model.number("expert_used_count"), 0, 1024),
+        "nextn_predict_layers": (model.number("nextn_predict_layers"), 0, model.blocks - 1),
+        "context_length": (max(model.trained_context, load.sequence_tokens), 1, 2**31),
+        "attention.head_count": (model.number("attention.head_count"), 0, 2**16),
+        "attention.head_count_kv": (model.number("attention.head_count_kv"), 0, 2**16),
+        "attention.key_length": (model.key_length(), 0, 2**16),
+        "attention.value_length": (model.value_length(), 0, 2**16),
+        "attention.sliding_window": (model.number("attention.sliding_window"), 0, 2**31),
+        "ssm.inner_size": (model.number("ssm.inner_size"), 0, 2**20),
+        "ssm.state_size": (model.number("ssm.state_size"), 0, 2**16),
+        "ssm.conv_kernel": (model.number("ssm.conv_kernel"), 0, 2**10),
+        "ssm.group_count": (model.number("ssm.group_count"), 0, 2**16),
+    }
+    for name, (value, low, high) in sizes.items():
+        if not low <= value <= high:
+            return f"the header's {name} is {value}, which no engine would load ({low} to {high})"
+    return ""
 
 
 def _exact(name: str, place: str, size: int, formula: str) -> Part:

@@ -1,6 +1,7 @@
 """Bytes of the buffer that results are handed out in.
 
-Source: llama_context::output_reserve: a row of logits for each sequence, and one of embeddings where asked for.
+Source: llama_context::output_reserve: a row of logits for each sequence, and one of
+embeddings where asked for.
 """
 
 from __future__ import annotations

@@ -132,7 +132,9 @@ class _Placing:
         placed = Graph()
         splits: list[tuple[int, list[Tensor], list[Tensor]]] = []
         copies: dict[tuple[int, int], Tensor] = {}
-        current, inputs, members = NOWHERE, [], []
+        current = NOWHERE
+        inputs: list[Tensor] = []
+        members: list[Tensor] = []
         for node in self._graph.nodes:
             if node.op in _VIEWS:
                 members.append(node)

@@ -120,7 +120,7 @@ def _interval(model: Model) -> list[bool]:
     listed = model.value("attention.recurrent_layers", -1)
     if isinstance(listed, tuple):
         return [bool(listed[i]) if i < len(listed) else False for i in range(model.layers)]
-    every = model.number("full_attention_interval", 4)
+    every = max(1, model.number("full_attention_interval", 4))
     return [(i + 1) % every != 0 for i in range(model.layers)]
 
 
@@ -137,7 +137,7 @@ def _windowed(model: Model, architecture: Architecture | None) -> tuple[list[boo
     if isinstance(pattern, tuple):
         return [bool(pattern[i]) if i < len(pattern) else False for i in range(model.layers)], tokens
     period = 0 if isinstance(pattern, str) else int(pattern)
-    if period == 0:
+    if period <= 0:
         return [True] * model.layers, tokens
     if window.full_first:
         return [i % period != 0 for i in range(model.layers)], tokens

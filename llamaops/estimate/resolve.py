@@ -16,6 +16,9 @@ from llamaops.launch.settings import LaunchSettings, resolve
 FrontEnd = Literal["server", "completion", "bench"]
 TYPE_IDS = {name.lower(): number for number, (name, _, _) in BLOCKS.items()}
 F16 = 1
+SHALLOW = 100
+"""Smaller build numbers come from a clone without history and tell nothing."""
+LAST_WITHOUT_MIXING, LAST_VERSION_WITHOUT_MIXING, LAST_BY_SEQUENCE = 11434, (0, 5, 0), 10434
 EVERY_LAYER = 10**6
 NO_FLASH = frozenset({"grok"})
 
@@ -71,6 +74,23 @@ def _is_quantized(cache_type: str | None) -> bool:
 def _is_encoder(model: Model) -> bool:
     architecture = ARCHITECTURES.get(model.architecture)
     return architecture is not None and architecture.is_encoder
+
+
+def build_of(number: int | None, semver: str | None) -> Build:
+    """Return the habits of a build; one that does not say which it is counts as recent.
+
+    Source: measured on b10434 and b11669 (0.7.0), read in the source of b11434 (0.5.0). Between those the
+    larger need is taken.
+    """
+    parts = tuple(int(part) for part in (semver or "").split(".") if part.isdecimal())
+    if number is not None and number > SHALLOW:
+        return Build(
+            mixes_inputs=number > LAST_WITHOUT_MIXING,
+            pads_encoders=number > LAST_WITHOUT_MIXING,
+            projects_rows=number > LAST_BY_SEQUENCE,
+        )
+    recent = not parts or parts > LAST_VERSION_WITHOUT_MIXING
+    return Build(mixes_inputs=recent, pads_encoders=recent)
 
 
 def _gpu_layers(model: Model, text: str | None) -> int:

@@ -1,7 +1,7 @@
 """Bytes of the weights on the host and on the card.
 
-Source: llama_model::load_tensors: of layers + 1 units the last ones go to the card, the output head first; the
-token embedding stays on the host and is loaded a second time where it is the head; each tensor is padded.
+Source: llama_model::load_tensors: of layers + 1 units the last ones go to the card, the output head first;
+the token embedding stays on the host and is loaded a second time where it is the head; each tensor is padded.
 """
 
 from __future__ import annotations

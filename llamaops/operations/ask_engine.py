@@ -6,8 +6,8 @@ that shows it; llama-fit-params prints the same for a program that reserves resu
 
 from __future__ import annotations
 
-import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llamaops.estimate.fit_facts import EngineAnswer
@@ -33,7 +33,7 @@ def ask_engine(
 
     Raises: nothing for what the engine does.
     """
-    speaks_for = os.path.basename(program)
+    speaks_for = Path(program).name
     argv = projection_argv(program, model_path, settings, free_port("127.0.0.1"))
     source = Source(kind="command", name=" ".join(argv))
     lines: list[str] = []
@@ -68,7 +68,7 @@ def ask_engine(
 def projection_argv(program: str, model_path: str, settings: LaunchSettings, port: int) -> tuple[str, ...]:
     """Return the command line that makes an engine print its projection."""
     argv = [program, "-m", model_path, "-lv", "4"]
-    if not os.path.basename(program).startswith(FIT_PARAMS):
+    if not Path(program).name.startswith(FIT_PARAMS):
         argv += ["--host", "127.0.0.1", "--port", str(port), "--no-warmup"]
     for flag, value in (
         ("-c", settings.ctx_size), ("-np", settings.parallel), ("-b", settings.batch_size),
@@ -87,7 +87,7 @@ def projection_argv(program: str, model_path: str, settings: LaunchSettings, por
 def read_breakdown(
     lines: list[str], program: str, source: Source, *, is_fit_params: bool = False
 ) -> Fact[EngineAnswer]:
-    """Add up the rows of the last breakdown: `self = model + context + compute` of each device and the host."""
+    """Add up the rows of the last breakdown: `self = model + context + compute`, one for each place."""
     import re
 
     last = max((i for i, line in enumerate(lines) if "memory breakdown" in line), default=-1)

@@ -7,12 +7,12 @@ from typing import Literal
 import msgspec
 
 from llamaops.errors import UsageError
-from llamaops.estimate.fit_facts import EngineAnswer, FitFacts, MemoryPart, Room
+from llamaops.estimate.fit_facts import FitFacts, MemoryPart, Room
 from llamaops.estimate.memory import Estimate, estimate
 from llamaops.estimate.model import Model
-from llamaops.estimate.plan import Load
+from llamaops.estimate.plan import Build, Load
 from llamaops.estimate.read import model_of
-from llamaops.estimate.resolve import FrontEnd, load_for
+from llamaops.estimate.resolve import FrontEnd, build_of, load_for
 from llamaops.estimate.room import largest_room
 from llamaops.facts.accelerator import AcceleratorFacts, collect_accelerators
 from llamaops.facts.asked import AskedFacts
@@ -43,6 +43,7 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True):
     full_window_cache: bool = False
     mmproj: str | None = None
     engine: str | None = None
+    build: Build | None = None
 
 
 def fit(session: Session, machine: Machine, request: FitRequest) -> str:
@@ -63,6 +64,8 @@ def fit(session: Session, machine: Machine, request: FitRequest) -> str:
     model = read_model(machine, request.model_path)
     if model is None:
         return "nothing could be worked out: the header is not whole"
+    if request.engine is not None and request.build is None:
+        request = msgspec.structs.replace(request, build=_engine_build(machine, request.engine))
     with session.step("estimate", "work out what the load takes"):
         facts = fit_facts(model, request, seen["host"], seen["accelerators"], machine)
     if request.engine is not None:
@@ -76,6 +79,16 @@ def fit(session: Session, machine: Machine, request: FitRequest) -> str:
     return verdict(facts)
 
 
+def _engine_build(machine: Machine, program: str) -> Build:
+    from llamaops.facts.binary_probe import ask, read_version
+
+    version = read_version(ask(machine, program, "--version"))
+    return build_of(
+        version.build.value if isinstance(version.build, Known) else None,
+        version.semver.value if isinstance(version.semver, Known) else None,
+    )
+
+
 def read_model(machine: Machine, path: str) -> Model | None:
     """Return the model as the estimator takes it, None where its headers are not whole."""
     return model_of(look(machine, path))
@@ -87,6 +100,8 @@ def fit_facts(
     host: HostFacts | None,
     accelerators: AcceleratorFacts | None,
     machine: Machine,
+    *,
+    seeks_room: bool = True,
 ) -> FitFacts:
     """Work out what a load takes and hold it against what there is.
 
@@ -99,6 +114,8 @@ def fit_facts(
         host_experts=request.cpu_moe_layers,
         offloads_cache=request.offloads_cache,
         full_window_cache=request.full_window_cache,
+        card=_card(request, accelerators),
+        build=request.build,
     )
     found = estimate(model, load)
     extra = _projector(machine, request, load)
@@ -120,10 +137,23 @@ def fit_facts(
         host_available_bytes=available,
         device_free_bytes=free,
         prompt_cache_bytes=_prompt_cache(request.front_end),
-        room=_room(model, load, found, available, free),
+        room=_room(model, load, found, available, free)
+        if seeks_room
+        else not_attempted("the largest settings were not sought; `llamaops fit` does"),
         engine=not_attempted("the engine was not asked; --ask-engine does"),
         naive_bytes=_naive(model, load),
     )
+
+
+def _card(request: FitRequest, accelerators: AcceleratorFacts | None) -> str:
+    """Return the driver of the card that is meant: NVIDIA's where there is one, else Vulkan."""
+    wanted = request.settings.n_gpu_layers
+    if wanted in {None, "auto"} or request.settings.device == "none":
+        return ""
+    devices = None if accelerators is None else accelerators.nvidia.devices
+    if isinstance(devices, Known) and devices.value:
+        return "cuda"
+    return "vulkan" if wanted not in {"0", "-1"} else ""
 
 
 def verdict(facts: FitFacts) -> str:
@@ -217,6 +247,3 @@ def _naive(model: Model, load: Load) -> int:
         2 * (model.key_length() + model.value_length()) * model.kv_heads(i) for i in range(model.layers)
     )
     return file_bytes + load.context_tokens * row
-
-
-__all__ = ["EngineAnswer", "FitRequest", "fit", "fit_facts", "read_model", "verdict"]

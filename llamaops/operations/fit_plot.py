@@ -64,8 +64,7 @@ def picture(title: str, columns: list[tuple[int, list[int]]]) -> str:
         return bottom - (bottom - TOP) * size / most_bytes
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="20" font-size="15">{_escaped(title)}: memory by part against context</text>',
     ]
@@ -90,8 +89,7 @@ def picture(title: str, columns: list[tuple[int, list[int]]]) -> str:
     out += [
         f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#333333"/>',
         f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 10}" text-anchor="middle">context in tokens</text>',
-        f'<text x="14" y="{(TOP + bottom) / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 14 {(TOP + bottom) / 2})">GiB</text>',
+        f'<text x="14" y="{TOP - 10}">GiB</text>',
         "</svg>",
     ]
     return "\n".join(out) + "\n"

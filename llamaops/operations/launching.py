@@ -6,6 +6,7 @@ from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.capabilities import Capabilities
 from llamaops.launch.argv import Command, default_slots, launch_facts
 from llamaops.launch.settings import LaunchSettings, Plan, resolve
+from llamaops.operations.predict import add_fit, front_end_of
 from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
 from llamaops.schema.fact import Known, Source
@@ -66,6 +67,7 @@ def add_launch(
         ),
     )
     session.judge("launch")
+    add_fit(session, machine, command.settings, front_end_of(command.argv[0]))
 
 
 def pick_port(host: str) -> int:
