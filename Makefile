@@ -57,7 +57,7 @@ layers: setup-dev  ## Who may import whom
 
 check: lint types layers test  ## Everything a change must pass
 
-generate: setup-dev  ## Write what is generated from the code: docs/schema
+generate: setup-dev  ## Write what is generated from the code: docs/schema, docs/reference
 	$(BIN)/python -m llamaops.record.export docs/schema
 	$(BIN)/python -m llamaops.runbook.site docs
 	$(BIN)/python -m llamaops.operations.sources docs/sources.md

@@ -132,6 +132,31 @@ def tool_is_called(more: MoreFacts) -> Verdict | NotApplicable:
 
 
 @check(
+    "features.requests-fit-together",
+    title="Requests that fit alone fit together",
+    boundary="concurrency",
+    severity="advisory",
+    remedy="the slots share one KV cache: plan for the sum of what requests need, give each slot its own "
+    "(--no-kv-unified), raise --ctx-size or lower --parallel",
+)
+def requests_fit_together(more: MoreFacts) -> Verdict | NotApplicable:
+    """Report what each of several large prompts came to, beside one of them alone."""
+    if isinstance(more.pool, Unknown) and more.pool.why in {"not_attempted", "not_selected"}:
+        return NotApplicable(more.pool.detail)
+    seen = more.pool.need()
+    failed = [answer for answer in seen.together if answer.state != "works"]
+    each = "; ".join(f"request {n}: {answer.detail}" for n, answer in enumerate(seen.together, 1))
+    alone = f"{seen.prompt_tokens} tokens alone: {seen.alone.detail}"
+    return Verdict(
+        holds=not failed and seen.alone.state == "works",
+        summary=f"{len(failed)} of {len(seen.together)} failed together; {alone}; {each}",
+        expected="every request answered",
+        observed=each,
+        evidence=tuple(item for answer in seen.together for item in answer.evidence),
+    )
+
+
+@check(
     "features.context-is-real",
     title="A slot holds the context it reports, and refuses more with the documented error",
     boundary="api_response",

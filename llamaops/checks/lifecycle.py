@@ -105,9 +105,12 @@ def leaves_nothing_behind(lifecycle: LifecycleFacts) -> Verdict | NotApplicable:
     """Tell how stopping went; whatever was left has been killed."""
     if lifecycle.stop in {"still_serving", "not_started"}:
         return NotApplicable("it was not stopped")
-    clean = lifecycle.stop in {"first_sigterm", "ended_by_itself"} and not lifecycle.left
+    good = {"first_sigterm", "ended_by_itself"} | ({"second_sigterm"} if lifecycle.client_at_stop else set())
+    clean = lifecycle.stop in good and not lifecycle.left
     took = f"{lifecycle.stop_s.need():.2f} s"
     observed = f"{lifecycle.stop.replace('_', ' ')} in {took}, {len(lifecycle.left)} descendants left"
+    if lifecycle.client_at_stop:
+        observed += "; a request ran on purpose"
     return Verdict(
         holds=clean,
         summary=observed,

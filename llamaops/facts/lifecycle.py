@@ -48,6 +48,8 @@ class LifecycleFacts(Shape, frozen=True, kw_only=True):
     """What it took to stop it."""
     stop_s: Fact[float]
     """Seconds that stopping took."""
+    client_at_stop: bool = False
+    """Whether a request of ours ran on purpose when it was stopped: no engine leaves at once then."""
     elsewhere: tuple[str, ...] = ()
     """Where it listened instead, when its log said ready and the address asked for refused."""
     left: tuple[int, ...] = ()

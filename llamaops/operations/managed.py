@@ -56,6 +56,8 @@ class Managed:
         self._ended_after_ready = False
         self._elsewhere: tuple[str, ...] = ()
         self._stop: StopReport | None = None
+        self.client_at_stop = False
+        """Set by whoever lets a request run while the server is stopped."""
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -160,6 +162,7 @@ class Managed:
             stop_s=_known_or(
                 round(self._stop.elapsed_s, 3) if self._stop is not None else None, source, "not stopped yet"
             ),
+            client_at_stop=self.client_at_stop,
             elsewhere=self._elsewhere,
             left=self._stop.left if self._stop is not None else (),
             died_while_serving=self._died(),

@@ -22,6 +22,7 @@ from llamaops.operations.managed import Launch, Managed
 from llamaops.operations.session import Finished, Session
 from llamaops.operations.settings import Settings
 from llamaops.operations.verification import AREAS, ask_everything, not_covered
+from llamaops.probes.drain import Draining
 from llamaops.probes.selection import Selection
 from llamaops.probes.server import ServerFacts
 from llamaops.schema.boundary import BoundaryName
@@ -197,13 +198,32 @@ class _Serving:
         if server is not None and load is not None:
             self._session.note(f"runs: {reported_text(reported(server, load))}")
 
+    def _draining(self) -> Draining | None:
+        """Begin a request that runs while the server is stopped, where that is asked for."""
+        selection, server = self._request.verify, self._session.group(ServerFacts)
+        wanted = selection is not None and "drain" in selection and self._request.once
+        if not wanted or server is None or self._server.process.poll() is not None:
+            return None
+        if not isinstance(server.chat, Known) or not isinstance(server.health_after, Known):
+            return None
+        name = server.request_model
+        draining = Draining(self._server.client, name.value if isinstance(name, Known) else None)
+        with self._session.step("drain", "begin a request that runs while the server is stopped"):
+            self._server.client_at_stop = draining.begin()
+        return draining
+
     def _sockets(self) -> SocketFacts:
         launch = self._server.launch
         return collect_sockets(self._server.process.pid or 0, host=launch.host, port=launch.port)
 
     def _stopped(self, ended: str) -> str:
+        draining = self._draining()
         with self._session.step("stop-server", "stop the server and whatever descends from it"):
             report = self._server.stop()
+        if draining is not None:
+            seen = draining.finish(stop=report.how, stop_s=round(report.elapsed_s, 3), left=report.left)
+            self._session.add("drain", seen)
+            self._session.judge("drain")
         self._session.add("lifecycle", self._server.facts())
         self._session.add("load", self._server.load_facts())
         self._session.judge("lifecycle", "load")

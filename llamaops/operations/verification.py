@@ -20,7 +20,7 @@ AREAS = ("server", "concurrency", "surface", "features")
 """Areas of checks that judge what is collected here."""
 CROWD = frozenset({"concurrency", "late-request"})
 SURFACE = frozenset({"surface", "errors", "exposure"})
-MORE = frozenset({"disconnect", "reasoning", "structured", "tools", "context"})
+MORE = frozenset({"disconnect", "reasoning", "structured", "tools", "context", "pool-exhaustion"})
 NOT_COVERED = {
     "surface": "chat completions only; other endpoints were not asked",
     "context": "the whole context of a slot, structured output and tools were not tried (--level full)",

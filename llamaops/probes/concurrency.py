@@ -14,7 +14,7 @@ import msgspec
 
 from llamaops.probes.endpoint import QUICK
 from llamaops.probes.metrics import MetricsAnswer, probe_metrics
-from llamaops.probes.overlap import arrives_in_lumps, long_enough, side_by_side
+from llamaops.probes.overlap import arrives_in_lumps, could_have_joined, long_enough, side_by_side
 from llamaops.probes.registry import probe
 from llamaops.probes.selection import Selection
 from llamaops.probes.server import ServerFacts, pace_of_chat, router_query, slot_context
@@ -93,6 +93,8 @@ class LateArrival(Shape, frozen=True, kw_only=True):
     """Pieces of the running request after the late one's first."""
     pieces_meanwhile: int
     """Pieces of the running request between the sending of the late one and its own end."""
+    had_time: bool
+    """Whether the late request had time to give text before the running one ended."""
     in_lumps: bool
     """Whether text arrived in lumps."""
 
@@ -438,6 +440,8 @@ def _late(work: _Work, tokens: int) -> LateArrival:
         pieces_before=sum(1 for at in one.times_s if at <= late.sent_s),
         pieces_after=0 if joined is None else sum(1 for at in one.times_s if at > joined),
         pieces_meanwhile=sum(1 for at in one.times_s if at > late.sent_s),
+        had_time=bool(one.times_s)
+        and could_have_joined(late.sent_s, one.times_s[-1], one.times_s[0] - one.sent_s),
         in_lumps=arrives_in_lumps([one.times_s]),
     )
 
@@ -452,4 +456,5 @@ def ran_beside(seen: LateArrival) -> Literal["yes", "no", "too_short", "in_lumps
     if seen.pieces_before >= 1 and seen.pieces_after >= LATE_PIECES:
         return "yes"
     # A server that admits requests at once needs a few decodes for the prompt and the first token.
-    return "no" if seen.pieces_before >= 1 and seen.pieces_meanwhile >= FEWEST_TOKENS // 2 else "too_short"
+    waited = seen.pieces_before >= 1 and seen.pieces_meanwhile >= FEWEST_TOKENS // 2
+    return "no" if waited and seen.had_time else "too_short"

@@ -206,7 +206,7 @@ def probe_context(place: Place, server: ServerFacts) -> Fact[ContextAnswer]:
             f"a slot has {context} tokens, more than this probe sends ({MOST_PROMPT_TOKENS})"
         )
     asked = place.ask("context", "/tokenize", {"content": " sea", "add_special": False})
-    answer, ids = parsed(asked, _first_token)
+    answer, ids = parsed(asked, first_token)
     if isinstance(ids, Unknown):
         return ids
     under, over = context - 4, context
@@ -232,7 +232,8 @@ def probe_context(place: Place, server: ServerFacts) -> Fact[ContextAnswer]:
     )
 
 
-def _first_token(body: bytes) -> int:
+def first_token(body: bytes) -> int:
+    """Return the last token of an answer of /tokenize. Raises: ParseError."""
     tokens = as_list(as_object(decode_json(body), "the body").get("tokens"), "tokens")
     number = (
         tokens[-1].get("id") if tokens and isinstance(tokens[-1], dict) else tokens[-1] if tokens else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from llamaops.probes import disconnect, features, reasoning
+from llamaops.probes import disconnect, features, pool, reasoning
 from llamaops.probes.concurrency import PROMPT_TOKENS, slot_count
 from llamaops.probes.disconnect import DisconnectAnswer, probe_disconnect
 from llamaops.probes.features import (
@@ -16,6 +16,7 @@ from llamaops.probes.features import (
     probe_structured,
     probe_tools,
 )
+from llamaops.probes.pool import PoolAnswer, probe_pool
 from llamaops.probes.reasoning import ReasoningFacts, needs_a_look, probe_reasoning
 from llamaops.probes.selection import Selection
 from llamaops.probes.server import ServerFacts, pace_of_chat, router_query, slot_context
@@ -39,6 +40,8 @@ class MoreFacts(Shape, frozen=True, kw_only=True):
     """An answer by a JSON schema."""
     tools: Fact[ToolAnswer]
     """A call of a tool."""
+    pool: Fact[PoolAnswer]
+    """Large prompts at once in a KV cache that slots share; only where that was named."""
     context: Fact[ContextAnswer]
     """Prompts just under and at a slot's context."""
 
@@ -102,6 +105,12 @@ def collect_more(
             "structured", lambda wall_s: probe_structured(features.Place(client, model, wall_s))
         ),
         tools=wanted("tools", call_tool),
+        pool=wanted(
+            "pool-exhaustion",
+            lambda wall_s: probe_pool(
+                pool.Place(client, model, wall_s, slots.value if isinstance(slots, Known) else 1, context)
+            ),
+        ),
         context=wanted(
             "context", lambda wall_s: probe_context(features.Place(client, model, wall_s), server)
         ),

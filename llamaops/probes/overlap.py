@@ -11,6 +11,9 @@ LEAST_BIN_S = 0.01
 """Threads of ours see an arrival up to some milliseconds late; a finer grain would see chance."""
 NEW_ARRIVAL_S = 0.0004
 FEWEST_ARRIVALS = 5
+ADMISSIONS = 3
+ADMITTED_WITHIN_S = 0.05
+"""A connection and a queue take their time too: a model that says all in a millisecond waits for nobody."""
 GAPS_IN_A_BIN = 4
 BINS_IN_A_ROW = 3
 """When one stream ends and the next begins both are in one bin; side by side they share several."""
@@ -60,9 +63,10 @@ def side_by_side(streams: Sequence[Sequence[float]]) -> int:
 
 
 def long_enough(sent: Sequence[float], streams: Sequence[Sequence[float]]) -> bool:
-    """Say whether overlap would have shown: the last request was sent before the first was half done.
+    """Say whether overlap would have shown.
 
-    The first that ended has to have lasted for some bins, and its pieces must not have come in a lump.
+    The first that ended has to have lasted for some bins; the last has to have been sent before that one was
+    half done, and to have had time to be admitted.
     """
     long = [times for times in streams if len(times) >= FEWEST_PIECES]
     if not long or len(long) < len(streams):
@@ -70,7 +74,20 @@ def long_enough(sent: Sequence[float], streams: Sequence[Sequence[float]]) -> bo
     first = min(long, key=lambda times: times[-1])
     if first[-1] - first[0] < (BINS_IN_A_ROW + 1) * bin_width(streams):
         return False
-    return max(sent) <= first[0] + (first[-1] - first[0]) / 2
+    if max(sent) > first[0] + (first[-1] - first[0]) / 2:
+        return False
+    return could_have_joined(max(sent), first[-1], first[0] - min(sent))
+
+
+def could_have_joined(sent_s: float, until_s: float, admission_s: float) -> bool:
+    """Say whether a request that was sent had time to give text before another one ended.
+
+    Args:
+        sent_s: When it was sent.
+        until_s: When the other one gave its last text.
+        admission_s: What a request took to its first text where a slot was free for it.
+    """
+    return until_s - sent_s >= ADMISSIONS * admission_s + ADMITTED_WITHIN_S
 
 
 def arrives_in_lumps(streams: Sequence[Sequence[float]]) -> bool:

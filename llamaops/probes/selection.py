@@ -22,6 +22,8 @@ NEEDS = {
     "structured": ("chat",),
     "tools": ("chat",),
     "context": ("chat",),
+    "pool-exhaustion": ("chat",),
+    "drain": ("chat",),
 }
 """What a probe is measured against: its pace and whether it can be asked come from there."""
 

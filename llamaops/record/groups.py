@@ -25,6 +25,7 @@ from llamaops.facts.sockets import SocketFacts
 from llamaops.facts.templates import TemplatesFacts
 from llamaops.facts.tensor_values import TensorValuesFacts
 from llamaops.probes.concurrency import ConcurrencyFacts
+from llamaops.probes.drain import DrainFacts
 from llamaops.probes.more import MoreFacts
 from llamaops.probes.server import ServerFacts
 from llamaops.probes.surface import SurfaceFacts
@@ -80,6 +81,8 @@ class Facts(Shape, frozen=True, kw_only=True):
     """What several requests at once showed."""
     surface: SurfaceFacts | None = None
     """Every endpoint, the error contract, and what is exposed."""
+    drain: DrainFacts | None = None
+    """A request that ran when its server was stopped."""
     more: MoreFacts | None = None
     """A client that goes away, reasoning, structured output, tools, and the edge of the context."""
     generation: GenerationFacts | None = None

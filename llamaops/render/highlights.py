@@ -114,6 +114,22 @@ def _supports(value: Any) -> str:  # noqa: ANN401
     return ", ".join(name.replace("_", " ") for name, holds in found.items() if holds) or "nothing"
 
 
+def _rounds(value: Any) -> str:  # noqa: ANN401
+    best = max(value, key=lambda item: item["side_by_side"])
+    waits = [item["waited_s"] for item in best["requests"] if item["waited_s"] is not None]
+    longest = f"; longest wait {_seconds(max(waits))}" if waits else ""
+    return f"{len(best['requests'])} sent, {best['side_by_side']} side by side{longest}"
+
+
+def _late(value: Any) -> str:  # noqa: ANN401
+    return f"{value['pieces_after']} pieces of the running request came after the late one's first"
+
+
+def _endpoints(value: Any) -> str:  # noqa: ANN401
+    kinds = [item["meaning"].replace("_", " ") for item in value]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+
+
 # Label, path below the facts, format, and the commands whose summary shows it (none: every command's).
 # A row whose fact is not known is left out: the summary shows what was seen, and the findings and gaps
 # say what was not.
@@ -180,6 +196,9 @@ ROWS: tuple[Row, ...] = (
     ("chat answer", "server.chat.text", _text, ()),
     ("time to first token", "server.chat_stream.first_token_s", _seconds, ()),
     ("verdict", "canary.verdict", shown, ()),
+    ("requests at once", "concurrency.rounds", _rounds, ()),
+    ("late request", "concurrency.late", _late, ()),
+    ("endpoints", "surface.rows", _endpoints, ()),
     ("inter-token latency", "server.chat_stream.inter_piece_median_s", _latency, ()),
 )
 

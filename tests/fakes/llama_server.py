@@ -264,9 +264,10 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
         if "--metrics" not in self.state.options.flags or self.state.lie.surface == "metrics-off":
             self._error(501, "This server does not support metrics endpoint.", "not_supported_error")
             return
+        times = {"stuck": 0, "doubled": 2}.get(self.state.lie.counters, 1)
         values = {
             "prompt_tokens_total": self.state.prompt_tokens,
-            "tokens_predicted_total": self.state.generated,
+            "tokens_predicted_total": self.state.generated * times,
             "n_decode_total": self.state.work.decodes,
         }
         work = self.state.work

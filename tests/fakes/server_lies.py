@@ -69,6 +69,8 @@ class Behaviour:
     one-cut, swapped (one gets the answer of another), same-id, busy-503, over-limit."""
     surface: str = "ok"
     """ok, or what one of the lesser endpoints, or of the answers to wrong requests, does instead."""
+    counters: str = "ok"
+    """ok, stuck, doubled."""
     features: str = "ok"
     """ok, keeps-slot (of a client that has gone), schema-ignored, schema-broken, tool-dropped, tool-unknown,
     tool-arguments, context-smaller, context-truncates, thinks (no content), thinks-always."""
@@ -197,6 +199,8 @@ LIES: dict[str, Behaviour] = {
     "crowd-same-id": Behaviour(crowd="same-id"),
     "crowd-turned-away": Behaviour(crowd="busy-503"),
     "crowd-limit-ignored": Behaviour(crowd="over-limit"),
+    "counters-stand-still": Behaviour(counters="stuck"),
+    "counters-count-double": Behaviour(counters="doubled"),
     # lesser endpoints and wrong requests
     "detokenize-other-text": Behaviour(surface="detokenize"),
     "template-drops-the-question": Behaviour(surface="template"),

@@ -160,7 +160,7 @@ def test_answers_that_are_mixed_up_are_seen(server: ServerFacts) -> None:
 def late(**changes: object) -> LateArrival:
     made = LateArrival(
         running=request(1), late=request(2, 0.3), samples=(), pieces_before=3, pieces_after=12,
-        pieces_meanwhile=20, in_lumps=False,
+        pieces_meanwhile=20, had_time=True, in_lumps=False,
     )  # fmt: skip
     return msgspec.structs.replace(made, **changes)
 
@@ -179,6 +179,7 @@ def test_a_late_request_that_waits(server: ServerFacts) -> None:
     "seen",
     [
         late(pieces_after=0, pieces_meanwhile=3),
+        late(pieces_after=0, had_time=False),
         late(in_lumps=True),
         late(late=None),
         late(running=request(1, fault="x")),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from llamaops.checks.features import (
     content_can_be_had,
     context_is_real,
     disconnect_frees_the_slot,
+    requests_fit_together,
     schema_is_followed,
     tool_is_called,
 )
@@ -17,6 +19,7 @@ from llamaops.probes.disconnect import DisconnectAnswer
 from llamaops.probes.endpoint import EndpointAnswer, EndpointState
 from llamaops.probes.features import ContextAnswer, StructuredAnswer, ToolAnswer
 from llamaops.probes.more import MoreFacts
+from llamaops.probes.pool import PoolAnswer
 from llamaops.probes.reasoning import ReasoningFacts
 from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted
 
@@ -31,10 +34,12 @@ def facts(
     structured: Fact[StructuredAnswer] = GAP,
     tools: Fact[ToolAnswer] = GAP,
     context: Fact[ContextAnswer] = GAP,
+    pool: Fact[PoolAnswer] = GAP,
 ) -> MoreFacts:
     return MoreFacts(
-        disconnect=disconnect, reasoning=reasoning, structured=structured, tools=tools, context=context
-    )
+        disconnect=disconnect, reasoning=reasoning, structured=structured, tools=tools, context=context,
+        pool=pool,
+    )  # fmt: skip
 
 
 def answer(state: EndpointState, status: int | None) -> EndpointAnswer:
@@ -120,6 +125,18 @@ def test_the_edge_of_the_context(
         over_state=over.state,
     )  # fmt: skip
     assert verdict(context_is_real(facts(context=Known(value=seen, source=SOURCE)))).holds is holds
+
+
+def test_each_of_several_large_prompts_is_reported() -> None:
+    good, bad = answer("works", 200), answer("broken", 500)
+    seen = PoolAnswer(context_tokens=512, prompt_tokens=307, alone=good, together=(bad, bad))
+    found = verdict(requests_fit_together(facts(pool=Known(value=seen, source=SOURCE))))
+    assert not found.holds
+    assert "2 of 2 failed together" in found.summary
+    assert "request 2: HTTP 500" in found.summary
+    seen = msgspec.structs.replace(seen, together=(good, good))
+    assert verdict(requests_fit_together(facts(pool=Known(value=seen, source=SOURCE)))).holds
+    assert isinstance(requests_fit_together(facts()), NotApplicable)
 
 
 def test_a_context_that_was_not_filled_is_not_judged() -> None:

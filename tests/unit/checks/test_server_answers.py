@@ -203,10 +203,15 @@ def test_answers_depend_on_the_question() -> None:
 def test_counters_agree() -> None:
     finding = run("counters-agree", server())
     assert finding is not None
-    assert (finding.status, finding.severity) == ("passed", "advisory")
+    assert (finding.status, finding.severity) == ("passed", "required")
     less = server(metrics_after=known(MetricsAnswer(counters={"tokens_predicted_total": 110.0})))
     assert status("counters-agree", less) == "failed"
+    more = server(metrics_after=known(MetricsAnswer(counters={"tokens_predicted_total": 9999.0})))
+    assert status("counters-agree", more) == "failed"
+    attached = run("counters-agree", more, AskedFacts(via="attached"))
+    assert attached is not None
+    assert attached.status == "passed"  # others may have asked too
     old = known(MetricsAnswer(counters={"other": 1.0}))
-    assert status("counters-agree", server(metrics=old, metrics_after=old)) == "unknown"
+    assert run("counters-agree", server(metrics=old, metrics_after=old)) is None
     assert status("counters-agree", server(metrics=unknown("refused"))) == "unknown"
     assert run("counters-agree", server(answers=(answer("metrics", "switched_off", 501),))) is None

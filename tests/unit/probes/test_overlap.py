@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llamaops.probes.overlap import arrives_in_lumps, long_enough, side_by_side
+from llamaops.probes.overlap import arrives_in_lumps, could_have_joined, long_enough, side_by_side
 
 PACE = 0.02
 
@@ -65,3 +65,11 @@ def test_lumps_are_seen() -> None:
     assert arrives_in_lumps([[0.1] * 12 + [0.4] * 12])
     assert not arrives_in_lumps([stream(0.0)])
     assert not arrives_in_lumps([[0.1, 0.1]])
+
+
+def test_a_model_that_says_all_at_once_waits_for_nobody() -> None:
+    quick = [[0.10 + 0.0001 * n for n in range(128)], [0.2 + 0.0001 * n for n in range(128)]]
+    assert not long_enough([0.0, 0.1], quick)
+    assert not could_have_joined(0.101, 0.112, 0.004)
+    assert could_have_joined(0.1, 0.6, 0.1)
+    assert not could_have_joined(0.1, 0.6, 0.2)
