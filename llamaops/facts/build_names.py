@@ -126,11 +126,23 @@ def _own_libraries(system: System, program: str) -> dict[str, str]:
     loader = Loader(system)
     found = {name: path for name, (path, _header) in loader.follow(program).own.items()}
     folders = {os.path.dirname(program), *(os.path.dirname(path) for path in found.values())}
+    starts: tuple[str, ...] = ("libggml-",)
+    if loader.read_elf(program) is None and not _is_script(system, program):
+        # Of another format we cannot tell what it is linked with: take what an installation has beside it.
+        starts = ("libggml", "libllama.")
+        folders.add(os.path.join(os.path.dirname(os.path.dirname(program)), "lib"))
     for folder in sorted(folders):
         for name in sorted(loader.listing(folder)):
-            if name.startswith("libggml-") and name.endswith((".so", ".dylib")):
+            if name.startswith(starts) and name.endswith((".so", ".dylib")):
                 found.setdefault(name, system.realpath(os.path.join(folder, name)))
     return found
+
+
+def _is_script(system: System, program: str) -> bool:
+    try:
+        return system.read_bytes(program, limit_bytes=2) in {b"#!", b""}
+    except OSError:
+        return True
 
 
 def _file_of(kind: NameKind, libraries: dict[str, str], program: str) -> str:

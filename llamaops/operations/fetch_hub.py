@@ -14,6 +14,7 @@ from llamaops.facts.model_digest import collect_digests
 from llamaops.facts.model_look import collect_model
 from llamaops.operations.session import Session
 from llamaops.schema.fact import Fact, Source, Unknown, Why, known
+from llamaops.system import cache as store
 from llamaops.system import hub as client
 from llamaops.system.cache import cache_folder
 from llamaops.system.digest import Digester
@@ -86,8 +87,15 @@ def _ask(session: Session, machine: Machine, request: HubRequest) -> HubFacts:
 def _download(
     session: Session, machine: Machine, request: HubRequest, facts: HubFacts, folder: str
 ) -> list[str]:
+    files = facts.files.need()
+    with store.explained("model", folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - strings throughout
+        left = [one for one in files if not os.path.exists(f"{folder}/{one.path}")]  # noqa: PTH110
+        begun = store.used_bytes(f"{folder}/.cache")  # what an earlier try left counts
+        needed = sum(one.size_bytes or 0 for one in left) - begun
+        store.need_space(folder, needed_bytes=needed, title="model")
     paths = []
-    for file in facts.files.need():
+    for file in files:
         with session.step("download", f"download {file.path}, {file.size_bytes} bytes, into {folder}"):
             paths.append(
                 client.download(

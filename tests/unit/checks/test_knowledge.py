@@ -95,6 +95,18 @@ def test_a_static_program_is_read_itself() -> None:
     assert judge({PROGRAM: STATIC + texts}, architecture="brandnew")[KNOWS].status == "failed"
 
 
+def test_a_program_of_another_format_has_its_libraries_beside_it() -> None:
+    files: dict[str, str | bytes | OSError] = {
+        "/opt/homebrew/bin/llama-server": b"\xcf\xfa\xed\xfe" + bytes(100),
+        "/opt/homebrew/lib/libllama.dylib": LIBLLAMA,
+        "/opt/homebrew/lib/libggml-base.dylib": GGML,
+    }
+    (model,) = gguf_facts(architecture="brandnew", tensor_types=()).values()
+    assert isinstance(model, GgufFacts)
+    facts = collect_build_names(FakeSystem(files=files), "/opt/homebrew/bin/llama-server", model)
+    assert [(one.name, one.found.need()) for one in facts.names] == [("brandnew", "absent")]
+
+
 @pytest.mark.parametrize(
     "files",
     [
