@@ -35,6 +35,10 @@ def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = 
         cells = window_cells(load, layout.window_tokens) if is_windowed else load.sequence_tokens
         row = _row(model, load, layer, widest, windowed=is_windowed)
         (windowed if is_windowed else full)[layer] = cells * load.streams * row
+    if load.build.caches_unused_layers and model.architecture == "glm4moe":
+        for layer in range(model.layers, model.blocks):
+            row = _row(model, load, layer, widest, windowed=False)
+            full[layer] = load.sequence_tokens * load.streams * row
     return CacheBytes(full, windowed)
 
 

@@ -107,6 +107,10 @@ def implausible(model: Model, load: Load) -> str:
         "ssm.conv_kernel": (model.number("ssm.conv_kernel"), 0, 2**10),
         "ssm.group_count": (model.number("ssm.group_count"), 0, 2**16),
     }
+    for name in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
+        each = model.value(name)
+        if isinstance(each, tuple) and min(each, default=0) < 0:
+            return f"the header's {name} has a negative value"
     for name, (value, low, high) in sizes.items():
         if not low <= value <= high:
             return f"the header's {name} is {value}, which no engine would load ({low} to {high})"

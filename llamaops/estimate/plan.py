@@ -20,6 +20,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """Whether keys and values without a cache are padded to 256 (b11669; not yet in b11434)."""
     rotates_cache: bool = True
     """Whether quantized caches are rotated."""
+    caches_unused_layers: bool = False
+    """Whether layers for multi-token prediction get a cache although nothing uses it (glm4moe, b10434)."""
     projects_rows: bool = True
     """Whether Mamba 2 projects the tokens of all sequences in one matrix."""
 

@@ -64,7 +64,10 @@ def picture(title: str, columns: list[tuple[int, list[int]]]) -> str:
         return bottom - (bottom - TOP) * size / most_bytes
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+            'font-family="sans-serif" font-size="12">'
+        ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="20" font-size="15">{_escaped(title)}: memory by part against context</text>',
     ]

@@ -24,7 +24,7 @@ DATA = Path(__file__).resolve().parent.parent / "data" / "memory"
 PARTS = ("weights", "KV cache", "windowed KV cache", "recurrent state", "compute", "output")
 EARLIER = Build(mixes_inputs=False, pads_encoders=False)
 BUILDS = {
-    "b10434": Build(mixes_inputs=False, pads_encoders=False, projects_rows=False),
+    "b10434": Build(mixes_inputs=False, pads_encoders=False, projects_rows=False, caches_unused_layers=True),
     "b11434": EARLIER,
     "b11669": Build(),
 }

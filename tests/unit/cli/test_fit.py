@@ -1,0 +1,95 @@
+"""`llamaops fit` from the command line to the record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from llamaops.cli.app import main
+from tests.fakes import gguf_files as g
+
+
+def whole_model() -> g.FakeGguf:
+    shapes = {
+        "token_embd.weight": (32, 8),
+        "output_norm.weight": (32,),
+        "blk.0.attn_norm.weight": (32,),
+        "blk.0.attn_q.weight": (32, 32),
+        "blk.0.attn_k.weight": (32, 16),
+        "blk.0.attn_v.weight": (32, 16),
+        "blk.0.attn_output.weight": (32, 32),
+        "blk.0.ffn_norm.weight": (32,),
+        "blk.0.ffn_up.weight": (32, 64),
+        "blk.0.ffn_gate.weight": (32, 64),
+        "blk.0.ffn_down.weight": (64, 32),
+    }
+    return g.FakeGguf(tensors=[g.FakeTensor(name, shape, 0) for name, shape in shapes.items()])
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LLAMAOPS_RECORDS", str(tmp_path / "records"))
+    monkeypatch.setenv("LLAMAOPS_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(whole_model().to_bytes())
+    return path
+
+
+def fit(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    status = main(["fit", *(str(word) for word in words), "--format", "json"])
+    return status, json.loads(capsys.readouterr().out)["record"]
+
+
+def test_every_part_is_there_and_its_sum_is_judged(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, record = fit(capsys, model, "--ctx-size", 128, "--parallel", 2)
+    made = record["facts"]["fit"]
+    parts = {part["name"]: part["high_bytes"] for part in made["parts"]}
+    assert parts["KV cache"] == 2 * 256 * 2 * (16 + 16)  # slots, cells, bytes of F16, K and V
+    assert parts["output"] == 4 * 2 * 8
+    assert made["host_bytes"]["value"] == sum(parts.values())
+    assert all(part["formula"] for part in made["parts"])
+    findings = {finding["check"]: finding["status"] for finding in record["findings"]}
+    assert findings["fit.memory-fits-host"] == "passed"
+    assert "fit.engine-agrees" not in findings
+    assert record["ended"].startswith("fits")
+    assert status == 0
+
+
+def test_layers_on_a_card_are_counted_there(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, record = fit(capsys, model, "--n-gpu-layers", "all")
+    places = {(part["name"], part["place"]) for part in record["facts"]["fit"]["parts"]}
+    assert ("KV cache", "device") in places
+    assert ("weights", "host") in places
+
+
+def test_a_header_that_is_not_whole_gives_no_figure(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model.write_bytes(model.read_bytes()[:300])
+    status, record = fit(capsys, model)
+    assert "fit" not in record["facts"]
+    assert status != 0
+
+
+def test_wrong_numbers_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(model), "--n-cpu-moe", "8k"]) == 2
+    assert main(["fit", str(model), "--cache-type-v", "q8_0", "--flash-attn", "off"]) == 2
+
+
+def test_the_picture_is_an_image(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "memory.svg"
+    fit(capsys, model, "--plot", picture)
+    root = ET.fromstring(picture.read_text())  # our own file
+    assert root.tag.endswith("svg")
+    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
+    assert {"weights", "compute", "KV cache"} <= set(texts)
+
+
+def test_asking_an_engine_that_is_not_there_is_a_usage_error(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["fit", str(model), "--ask-engine", "-q"]) == 2

@@ -1,0 +1,149 @@
+"""From settings to a load: the rules of the engine, and what a build is taken for."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from llamaops.estimate.memory import estimate
+from llamaops.estimate.model import Model, Weight
+from llamaops.estimate.plan import Build, layout_of, window_cells
+from llamaops.estimate.resolve import build_of, load_for
+from llamaops.estimate.room import largest_room, with_context, with_slots
+from llamaops.launch.settings import LaunchSettings
+from tests.fakes.memory_truth import BUILDS, models
+
+LLAMA = "llama-3.2-1b-q8_0"
+
+
+def settings(**changes: object) -> LaunchSettings:
+    return replace(LaunchSettings(model_path="m.gguf"), **changes)
+
+
+def test_a_server_without_slots_takes_four_and_one_cache() -> None:
+    plan, load = load_for(models()[LLAMA], settings(ctx_size=4000))
+    assert (load.slots, load.is_unified, load.context_tokens, load.outputs) == (4, True, 4096, 4)
+    assert "4 slots" in plan
+
+
+def test_other_front_ends_take_one_slot_and_reserve_a_whole_batch() -> None:
+    _, load = load_for(models()[LLAMA], settings(ctx_size=4096), front_end="completion")
+    assert (load.slots, load.outputs) == (1, 2048)
+
+
+def test_split_slots_get_their_own_part() -> None:
+    _, load = load_for(models()[LLAMA], settings(ctx_size=10000, parallel=3, ubatch_size=200))
+    assert (load.sequence_tokens, load.streams, load.context_tokens) == (3584, 3, 10752)
+    assert load.batch_tokens == 200
+
+
+def test_automatic_flash_attention_is_certain_with_a_quantized_cache() -> None:
+    model = models()[LLAMA]
+    assert load_for(model, settings())[1].flash_is_auto
+    assert not load_for(model, settings(cache_type_v="q8_0"))[1].flash_is_auto
+    assert not load_for(model, settings(flash_attn="off"))[1].flash_attention
+
+
+def test_layers_on_a_card() -> None:
+    model = models()[LLAMA]
+    assert load_for(model, settings(n_gpu_layers="all"))[1].gpu_layers == model.blocks + 1
+    assert load_for(model, settings(n_gpu_layers="5"))[1].gpu_layers == 5
+    assert load_for(model, settings())[1].gpu_layers == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "semver", "expected"),
+    [
+        (11669, "0.7.0", Build()),
+        (11434, "0.5.0", Build(mixes_inputs=False, pads_encoders=False)),
+        (10434, None, BUILDS["b10434"]),
+        (1, "0.5.0", Build(mixes_inputs=False, pads_encoders=False)),
+        (1, None, Build()),
+        (None, None, Build()),
+    ],
+)
+def test_a_build_is_known_by_its_number_or_its_version(
+    number: int | None, semver: str | None, expected: Build
+) -> None:
+    assert build_of(number, semver) == expected
+
+
+def test_a_window_needs_no_more_cells_than_the_context() -> None:
+    model = models()["gemma-3-4b-q4_k_m"]
+    _, load = load_for(model, settings(ctx_size=131072, parallel=1))
+    assert window_cells(load, 1024) == 1536
+    assert window_cells(replace(load, full_window_cache=True), 1024) == 131072
+    assert window_cells(with_context(load, 512), 1024) == 512
+
+
+def test_room_is_the_largest_that_still_fits() -> None:
+    model = models()[LLAMA]
+    _, load = load_for(model, settings(ctx_size=4096, parallel=1))
+    room = estimate(model, with_context(load, 8192)).high()
+    context, slots, cache = largest_room(model, load, room, None)
+    assert context is not None
+    assert 8192 <= context < 9216
+    assert slots is not None
+    assert estimate(model, with_slots(load, slots)).high() <= room
+    assert estimate(model, with_slots(load, slots + 1)).high() > room
+    assert cache == "f32"
+    assert largest_room(model, load, 2**20, None) == (None, None, None)
+
+
+def test_an_architecture_without_an_entry_has_a_band_and_says_so() -> None:
+    known = models()[LLAMA]
+    renamed = {key.replace("llama.", "novel."): value for key, value in known.keys.items()}
+    model = Model({**renamed, "general.architecture": "novel"}, known.weights, known.vocabulary)
+    _, load = load_for(model, settings(ctx_size=4096))
+    _, plain = load_for(known, settings(ctx_size=4096))
+    found, exact = estimate(model, load), estimate(known, plain)
+    assert not found.is_described
+    assert found.of("weights") == exact.of("weights")
+    assert found.of("KV cache") == exact.of("KV cache")
+    compute = next(part for part in found.parts if part.name == "compute")
+    assert compute.low <= exact.of("compute") <= compute.high
+    assert compute.low < compute.high
+
+
+def test_an_architecture_without_an_entry_that_speaks_of_a_window_is_unknown() -> None:
+    known = models()["gemma-3-4b-q4_k_m"]
+    renamed = {key.replace("gemma3.", "novel."): value for key, value in known.keys.items()}
+    model = Model({**renamed, "general.architecture": "novel"}, known.weights, known.vocabulary)
+    found = estimate(model, load_for(model, settings(ctx_size=4096))[1])
+    assert found.unknown
+    assert "a window" in found.unknown[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("block_count", 2**40),
+        ("block_count", 0),
+        ("embedding_length", -1),
+        ("attention.key_length", 2**62),
+        ("expert_count", 2**31),
+        ("nextn_predict_layers", 99),
+        ("attention.head_count_kv", (1, -5)),
+    ],
+)
+def test_impossible_values_are_unknown_and_cost_nothing(key: str, value: object) -> None:
+    known = models()[LLAMA]
+    keys: dict[str, object] = {**known.keys, f"llama.{key}": value}
+    model = Model(keys, known.weights, known.vocabulary)  # type: ignore[arg-type]  # whatever a file may hold
+    found = estimate(model, load_for(model, settings(ctx_size=4096))[1])
+    assert found.unknown
+    assert not found.parts
+
+
+def test_a_tensor_of_an_unknown_type_makes_the_weights_unknown() -> None:
+    known = models()[LLAMA]
+    odd = Weight("blk.0.odd.weight", 99, (32, 32), None)
+    model = Model(known.keys, (*known.weights, odd), known.vocabulary)
+    assert "without a known size" in estimate(model, load_for(model, settings())[1]).unknown[0]
+
+
+def test_layers_that_attend_to_a_window_are_those_of_the_architecture() -> None:
+    from llamaops.estimate.architectures import ARCHITECTURES
+
+    layout = layout_of(models()["gemma-3-4b-q4_k_m"], ARCHITECTURES["gemma3"])
+    assert [i for i, windowed in enumerate(layout.windowed) if not windowed] == [5, 11, 17, 23, 29]
