@@ -299,8 +299,8 @@ def study(source: str, bos: str, eos: str) -> Iterator[dict[str, Any]]:
         with _limited(CONVERSATION_S):
             env = environment()
             tree = env.parse(source)
+            odd = Oddities(tree, source).found  # first: what follows computes constants, however large
             names = sorted(meta.find_undeclared_variables(tree) - GIVEN)[:MOST_CONSTRUCTS]
-            odd = Oddities(tree, source).found
             template = env.from_string(source)
     except (Exception, MemoryError) as error:  # noqa: BLE001 - a template may break the parser too
         why = {"detail": _explained(error), "line": getattr(error, "lineno", None)}
