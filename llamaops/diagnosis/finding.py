@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from llamaops.diagnosis.engine import finder, in_block
@@ -11,16 +12,20 @@ ENOUGH_HITS = 32
 """Hits of a signal after which more of the same tell nothing but the last one."""
 OFTEN = 0.02
 """Share of the sampled lines from which something is worth dropping."""
-MIN_NEEDLE = 9
-"""A shorter substring is on too many lines: the pattern itself is searched for."""
 FACT, MARK, ERROR = -1, -2, -3
 
 Sampled = tuple[str, Sequence[int]]
 """A line that was looked at, and the signals in it."""
+Needle = tuple[str, bool]
+"""A substring, and whether case does not matter."""
 
 
 class Needles:
-    """Substrings and patterns to stop at, and who asked for each."""
+    """Substrings and patterns to stop at, and who asked for each.
+
+    It begins with substrings, which are the fastest. One that many lines have is dropped when its owners
+    have seen enough, and replaced by the owners' own patterns when it only seems to match.
+    """
 
     def __init__(
         self,
@@ -32,24 +37,22 @@ class Needles:
         errors: Iterable[str],
     ) -> None:
         self._signals = signals
-        self._owners: dict[str, set[int]] = {}
+        self._owners: dict[Needle, set[int]] = {}
         self._patterns: set[int] = set()
         for index, signal in enumerate(signals):
-            if not signal.needles or not signal.concerns(kind):
-                continue
-            if signal.fold or min(map(len, signal.needles)) < MIN_NEEDLE:
-                self._patterns.add(index)
-                continue
-            for needle in signal.needles:
-                self._owners.setdefault(needle, set()).add(index)
+            if signal.concerns(kind):
+                for needle in signal.needles:
+                    self._owners.setdefault((needle, signal.fold), set()).add(index)
         for owner, needles in ((FACT, facts), (MARK, marks), (ERROR, errors)):
             for needle in needles:
-                self._owners.setdefault(needle, set()).add(owner)
+                self._owners.setdefault((needle, False), set()).add(owner)
         self.dropped: tuple[bytes, ...] = ()
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self.find = finder(self._owners, (in_block(self._signals[i].regex) for i in self._patterns))
+        patterns = [in_block(self._signals[index].regex) for index in self._patterns]
+        patterns += [f"(?i:{re.escape(needle)})" for needle, fold in self._owners if fold]
+        self.find = finder((needle for needle, fold in self._owners if not fold), patterns)
 
     def thin_out(
         self,
@@ -63,18 +66,19 @@ class Needles:
         least = max(2.0, OFTEN * len(sample))
         done = {FACT: facts_done, MARK: True, ERROR: errors_done}
         changed = False
-        for needle in [n for n in self._owners if sum(n in line for line, _ in sample) >= least]:
-            open_ones = {
+        for needle in [n for n in self._owners if sum(_has(line, n) for line, _ in sample) >= least]:
+            owners = self._owners[needle]
+            waiting = {
                 owner
-                for owner in self._owners[needle]
+                for owner in owners
                 if not (done[owner] if owner < 0 else counts.get(owner, 0) >= ENOUGH_HITS)
             }
-            if any(owner < 0 for owner in open_ones):
+            if any(owner < 0 for owner in waiting):
                 continue
-            owners = self._owners.pop(needle)
-            self._patterns |= open_ones
-            if not owners - open_ones <= {FACT, ERROR}:
-                self.dropped += (needle.encode(),)
+            del self._owners[needle]
+            self._patterns |= waiting
+            if not needle[1] and not owners - waiting <= {FACT, ERROR}:
+                self.dropped += (needle[0].encode(),)
             changed = True
         for index in list(self._patterns):
             often = sum(index in seen for _, seen in sample) >= least
@@ -83,3 +87,7 @@ class Needles:
                 changed = True
         if changed:
             self._rebuild()
+
+
+def _has(line: str, needle: Needle) -> bool:
+    return needle[0] in (line.lower() if needle[1] else line)
