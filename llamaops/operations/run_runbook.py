@@ -91,6 +91,7 @@ def run_runbook(session: Session, machine: Machine, records: str, request: Runbo
         yes=request.yes,
         done=done,
         by_hand_done=request.by_hand_done,
+        outputs=_outputs_of(records, before),
     )
     with contextlib.closing(steps):  # whatever was started is stopped, also on an interrupt
         for results in steps:
@@ -98,6 +99,11 @@ def run_runbook(session: Session, machine: Machine, records: str, request: Runbo
             session.add("runbook", facts)
     session.judge("runbook")
     return _ended(facts)
+
+
+def _outputs_of(records: str, before: Before | None) -> dict[str, str]:
+    steps = () if before is None else before.facts.steps
+    return {f"{s.id}.record": paths.joined(records, s.record) for s in steps if s.record is not None}
 
 
 def _ended(facts: RunbookFacts) -> str:

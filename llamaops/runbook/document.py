@@ -12,6 +12,13 @@ from llamaops.schema.shape import Shape
 
 InputKind = Literal["path", "text", "number", "choice", "url", "words"]
 Area = Literal["install", "models", "serving", "performance", "troubleshooting"]
+Do = Literal[
+    "command", "manual",
+    "preflight", "inspect", "fit", "diagnose", "explain", "smoke", "serve", "verify", "canary", "fetch",
+    "expose check", "expose render", "expose show", "record show", "record list", "record validate",
+    "runbook plan", "runbook lint", "settings", "sources",
+]  # fmt: skip
+"""What a step can be: one program, something done by hand, or a command of llamaops."""
 Value = str | int | float | bool | tuple[str, ...]
 
 MAX_WALL_S = 4 * 3600
@@ -74,7 +81,7 @@ class Step(Shape, frozen=True, kw_only=True):
     """Short name, unique in the runbook: lower case, digits and hyphens."""
     title: str
     """What it does, as an imperative sentence."""
-    do: str
+    do: Do
     """A command of llamaops such as `smoke`, or `command`, or `manual`."""
     args: tuple[str, ...] = ()
     """Positional arguments of a llamaops command."""

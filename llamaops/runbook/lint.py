@@ -13,24 +13,6 @@ from llamaops.runbook.yaml_shape import Document, Problem, parse
 Accepts = Callable[[tuple[str, ...]], str | None]
 """Says what a llamaops command line gets wrong, or None; the command line's own parser answers."""
 
-READING = {
-    "preflight",
-    "inspect",
-    "verify",
-    "fit",
-    "diagnose",
-    "explain",
-    "record",
-    "settings",
-    "sources",
-    "smoke",
-    "serve",
-}
-"""Commands of llamaops that leave nothing changed behind; `smoke` and `serve` stop what they start."""
-MANY_WORDS = {"expose check", "expose render", "expose show", "record show", "record list", "record validate",
-              "fetch", "canary", "runbook plan", "runbook lint"}  # fmt: skip
-READING_WORDS = {"expose check", "expose show", "record show", "record list", "record validate", "canary",
-                 "runbook plan", "runbook lint"}  # fmt: skip
 WITH_RECORD = {
     "preflight",
     "inspect",
@@ -135,10 +117,7 @@ def _names(document: Document[Runbook], index: int, step: Step, used: set[str]) 
 
 def _kind(document: Document[Runbook], index: int, step: Step) -> Iterator[Problem]:
     """Check that a step has what its kind needs and nothing else."""
-    known = {"command", "manual", *READING, *MANY_WORDS}
     here = ("steps", index)
-    if step.do not in known:
-        yield document.problem(f"{step.do} is no command of llamaops, nor command or manual", *here, "do")
     allowed = {"command": {"argv", "cwd"}, "manual": {"says"}}.get(step.do, {"args", "options", "flags"})
     for field in ("argv", "cwd", "says", "args", "options", "flags"):
         if getattr(step, field) and field not in allowed:
@@ -169,7 +148,7 @@ def _consent(document: Document[Runbook], index: int, step: Step) -> Iterator[Pr
         yield document.problem("a command says either reads_only: true or what it changes", *here)
     if step.do != "command" and step.reads_only:
         yield document.problem("reads_only belongs to do: command", *here, "reads_only")
-    writes = step.do in MANY_WORDS - READING_WORDS and "output" in step.options
+    writes = step.do == "expose render" and "output" in step.options
     if (step.do == "fetch" or writes) and step.changes is None:
         yield document.problem(f"{step.do} changes something: say what", *here)
 

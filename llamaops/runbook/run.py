@@ -84,6 +84,7 @@ def run(
     yes: bool,
     done: frozenset[str] = frozenset(),
     by_hand_done: frozenset[str] = frozenset(),
+    outputs: Mapping[str, str] | None = None,
 ) -> Generator[tuple[RunbookStep, ...], None, None]:
     """Run the steps; yield the results so far after each.
 
@@ -95,14 +96,16 @@ def run(
         yes: Whether consent was given for everything beforehand.
         done: Ids of steps done in the run that this one resumes; a server in the background is started anew.
         by_hand_done: Ids of manual steps that the operator says were done.
+        outputs: What the steps that are done gave, by `id.output`.
 
     Stops at the first step that fails, is declined, or is left to be done by hand; what follows is `not_run`.
     """
     state = _Run(runbook, inputs, performer)
+    state.outputs.update(outputs or {})
     try:
         for index, step in enumerate(runbook.steps):
             if step.id in done and not step.background:
-                state.results.append(_result(_shown(step, state), "earlier", "not_needed"))
+                state.results.append(_earlier(step, state))
                 yield tuple(state.results)
                 continue
             result = _one(state, step, ask=ask, yes=yes, by_hand=step.id in by_hand_done)
@@ -132,6 +135,13 @@ def _stops(step: Step, result: RunbookStep) -> bool:
 
 def _shown(step: Step, state: _Run) -> PlannedStep:
     return planned(step, Values(state.inputs, words=state.words, planned=True))
+
+
+def _earlier(step: Step, state: _Run) -> RunbookStep:
+    """Return the result of a step that was done in the run that this one resumes."""
+    record = state.outputs.get(f"{step.id}.record")
+    result = _result(_shown(step, state), "earlier", "not_needed")
+    return result if record is None else msgspec.structs.replace(result, record=record.rsplit("/", 1)[-1])
 
 
 def _one(state: _Run, step: Step, *, ask: Ask | None, yes: bool, by_hand: bool) -> RunbookStep:

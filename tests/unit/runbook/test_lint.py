@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from llamaops.cli.app import COMMANDS
 from llamaops.cli.runbook import accepts
-from llamaops.runbook.lint import lint_file
+from llamaops.runbook.document import Do
+from llamaops.runbook.lint import WITH_RECORD, lint_file
 from llamaops.runbook.load import find_all
 
 BROKEN = sorted((Path(__file__).parents[2] / "data" / "runbooks_broken").glob("*.yaml"))
@@ -51,3 +54,12 @@ def test_every_error_is_reported_at_once() -> None:
 )
 def test_text_that_is_no_runbook(text: bytes, wanted: str) -> None:
     assert wanted in " ".join(problem.text for problem in lint_file("x.yaml", text))
+
+
+def test_every_command_with_a_place_in_a_runbook_is_one_of_llamaops() -> None:
+    for do in get_args(Do):
+        assert do in {"command", "manual"} or do.split()[0] in COMMANDS
+    for name in WITH_RECORD:
+        assert name in get_args(Do)
+        said = accepts((*name.split(), "--quiet", "--records", "x", "--format", "json", "x")) or ""
+        assert "--" not in said.split("required")[0], said

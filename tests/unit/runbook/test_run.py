@@ -114,6 +114,15 @@ def test_a_resumed_run_goes_on_after_what_was_done() -> None:
     assert [name for name, _words in performer.calls] == ["two"]
 
 
+def test_a_resumed_run_knows_the_records_of_what_was_done() -> None:
+    performer = FakePerformer()
+    runbook = book(step("one"), step("two", do="diagnose", args=["${steps.one.record}"]))
+    results = last(runbook, performer, done=frozenset({"one"}), outputs={"one.record": "/records/r1"})
+    assert ends(results) == [("one", "earlier"), ("two", "done")]
+    assert performer.calls == [("two", ("diagnose", "/records/r1"))]
+    assert results[0].record == "r1"  # so that a second resumption knows it too
+
+
 def test_a_resumed_run_starts_its_servers_again() -> None:
     performer = FakePerformer({"serve": [msgspec.structs.replace(GOOD, url="http://127.0.0.1:1")]})
     runbook = book(
