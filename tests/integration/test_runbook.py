@@ -138,3 +138,27 @@ def _alive(text: str) -> list[str]:
             if text in line and "pytest" not in line.split(text)[0]:
                 found.append(line)
     return found
+
+
+def test_a_changed_runbook_is_not_resumed(tmp_path: Path) -> None:
+    changing = "changes: {target: nothing, scope: none, rollback: none}"
+    path = written(tmp_path, step("one", "pass"), step("two", "pass", changing))
+    records = tmp_path / "records"
+    declined = command.run_json(words(path), records)
+    assert (declined.status, ends(declined)) == (4, {"one": "done", "two": "declined"})
+    Path(path).write_text(Path(path).read_text() + "# changed\n")
+    refused = command.run(words(path, "--resume", "latest"), records)
+    assert refused.status == 2
+    assert "was changed since" in refused.err
+
+
+def test_a_resumed_run_takes_its_inputs_from_the_record(tmp_path: Path) -> None:
+    changing = "changes: {target: nothing, scope: none, rollback: none}"
+    path = written(tmp_path, step("one", "pass"), step("two", "pass", changing))
+    declined = command.run_json(words(path), tmp_path / "records")
+    asked = ["runbook", "run", path, "--resume", declined.record["id"], "--yes"]
+    resumed = command.run_json(asked, tmp_path / "records")
+    if resumed.status == 2:  # the path of this Python holds a home directory, which a record does not keep
+        assert "give it again with --input python=…" in resumed.err
+    else:
+        assert (resumed.status, ends(resumed)) == (0, {"one": "earlier", "two": "done"})
