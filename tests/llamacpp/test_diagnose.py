@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table is read by its rows
 """Real failures, made on the real engines, and what the diagnosis makes of what they print."""
 
 from __future__ import annotations
