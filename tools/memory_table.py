@@ -63,7 +63,7 @@ def rows() -> list[str]:
             if other is not None:
                 theirs[name].append(error(other, case.total))
     lines = [
-        "| architecture | cases | exact | median % | worst % | naive median | worst | fit-params median | worst |",
+        "| architecture | cases | exact | median | worst | naive median | worst | fit-params | worst |",
         "| --- " * 9 + "|",
     ]
     lines += [

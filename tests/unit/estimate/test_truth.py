@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,13 @@ import pytest
 
 from tests.fakes.memory_truth import Case, cases
 
+STEP = int(os.environ.get("LLAMAOPS_MEMORY_STEP", "7"))
+"""Every so-many-th case is taken; 1 takes all of them: two minutes on a busy machine."""
+
 EXACT_PARTS = ("weights", "KV cache", "windowed KV cache", "recurrent state", "output")
+
+
+pytestmark = pytest.mark.timeout(600)  # whichever test comes first also makes the results
 
 
 @dataclass(frozen=True)
@@ -24,18 +31,10 @@ class Result:
         return sum(self.parts.values())
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(7, id="sample"), pytest.param(1, id="all", marks=pytest.mark.slow)]
-)
-def step(request: pytest.FixtureRequest) -> int:
-    """Take every so-many-th case: all of them take two minutes on a busy machine."""
-    return int(request.param)
-
-
 @pytest.fixture(scope="module")
-def results(step: int) -> list[Result]:
+def results() -> list[Result]:
     found = []
-    for case in cases()[::step]:
+    for case in cases()[::STEP]:
         made = case.estimate()
         assert not made.unknown, case.id
         parts = {name: made.of(name) for name in case.truth}
@@ -55,7 +54,6 @@ def off(ours: int, theirs: int) -> float:
     return abs(ours - theirs) / theirs if theirs else float(ours != 0)
 
 
-@pytest.mark.timeout(600)
 def test_all_but_compute_is_equal_to_the_byte(results: list[Result]) -> None:
     for name in EXACT_PARTS:
         wrong = [r.case.id for r in results if r.parts[name] != r.case.truth[name]]
