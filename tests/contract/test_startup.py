@@ -18,6 +18,8 @@ HEAVY = {
     "pynvml",
     "numpy",
     "gguf",
+    "jinja2",
+    "huggingface_hub",
     "http.client",
     "asyncio",
     "pydantic",
