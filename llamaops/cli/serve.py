@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from llamaops.cli.offer import offer_embedded
     from llamaops.cli.session import perform, resolve
     from llamaops.errors import UsageError
+    from llamaops.launch.exposure_files import server_flags
     from llamaops.operations.choose import choose_program, with_choices
     from llamaops.operations.exposure import read_decisions, require_decided
     from llamaops.operations.serve import ServeRequest, serve
@@ -64,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
     if decisions is not None and decisions.api_key is not None and settings.api_key_file is None:
         settings = msgspec.structs.replace(settings, api_key_file=decisions.api_key.file)
     with Machine() as looking:
-        require_decided(settings, decisions, looking)
+        beyond = require_decided(settings, decisions, looking)
+    if decisions is not None and beyond:
+        args.extra = [*args.extra, *server_flags(decisions, args.extra)]
     api_key = read_key(settings.api_key_file, os.environ)
     with Machine() as looking:
         offer_embedded(settings, looking, args)
@@ -78,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         once=args.once,
         api_key=api_key,
         extra=tuple(args.extra),
-        exposed=decisions is not None,
+        exposed=beyond,
     )
 
     def serving(finished: Finished, url: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from llamaops.errors import UsageError
 from llamaops.facts.exposure import Decisions
 from llamaops.schema.shape import Shape
@@ -26,6 +28,26 @@ class UnitRequest(Shape, frozen=True, kw_only=True):
     """Device nodes it may open, such as /dev/nvidia0 or char-drm; none: it computes on the CPU."""
     memory_max: str | None = None
     """Memory limit, such as 24G."""
+
+
+def server_flags(decisions: Decisions, given: Sequence[str]) -> tuple[str, ...]:
+    """Return the flags that make a server which stands in front itself do what was decided.
+
+    Raises: UsageError for a given flag that opens what was decided to be closed.
+    """
+    switches = (("--slots", decisions.slots), ("--metrics", decisions.metrics), ("--tools", decisions.tools))
+    for flag, switch in switches:
+        if flag in given and (switch is None or not switch.open):
+            raise UsageError(f"{flag} opens what was decided to be closed", hint="decide it, or leave it out")
+    flags: list[str] = []
+    if "--no-slots" not in given and (decisions.slots is None or not decisions.slots.open):
+        flags.append("--no-slots")
+    if "--metrics" not in given and decisions.metrics is not None and decisions.metrics.open:
+        flags.append("--metrics")
+    if decisions.cors is not None and "--cors-origins" not in given and "*" not in decisions.cors.origins:
+        # The server's own default is any origin; `localhost` is its word for pages of this machine only.
+        flags += ["--cors-origins", ",".join(decisions.cors.origins) or "localhost"]
+    return tuple(flags)
 
 
 def nginx_site(decisions: Decisions) -> str:
@@ -205,10 +227,9 @@ def _command(decisions: Decisions, request: UnitRequest) -> str:
     if bind is None:
         raise UsageError("the unit needs bind decided")
     words = [request.program, "--model", request.model, "--host", bind.address, "--port", str(bind.port)]
-    if decisions.slots is None or not decisions.slots.open:
-        words.append("--no-slots")
-    if decisions.metrics is not None and decisions.metrics.open:
-        words.append("--metrics")
+    behind = decisions.tls is not None and decisions.tls.by == "proxy"
+    without_cors = msgspec.structs.replace(decisions, cors=None) if behind else decisions
+    words += server_flags(without_cors, request.flags)
     if decisions.tls is not None and decisions.tls.by == "server":
         if decisions.tls.certificate is None or decisions.tls.private_key is None:
             raise UsageError("tls by: server needs certificate and private_key")

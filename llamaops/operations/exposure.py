@@ -47,13 +47,13 @@ def undecided(system: System, decisions: Decisions) -> list[Finding]:
     return [finding for finding in found if finding is not None and finding.status != "passed"]
 
 
-def require_decided(settings: Settings, decisions: Decisions | None, system: System) -> None:
-    """Refuse an address beyond loopback unless a complete decisions file names it.
+def require_decided(settings: Settings, decisions: Decisions | None, system: System) -> bool:
+    """Refuse an address beyond loopback unless a complete decisions file names it; say whether it is beyond.
 
     Raises: UsageError that names what is missing.
     """
     if settings.host in LOOPBACK or settings.host.startswith("127."):
-        return
+        return False
     if decisions is None:
         raise UsageError(
             f"--host {settings.host} would serve beyond this machine",
@@ -71,3 +71,4 @@ def require_decided(settings: Settings, decisions: Decisions | None, system: Sys
             + "; ".join(f"{item.check}: {item.summary}" for item in left),
             hint="`llamaops expose check FILE` says what to do about each",
         )
+    return True

@@ -10,7 +10,7 @@ import pytest
 
 from llamaops.errors import UsageError
 from llamaops.facts.exposure import Decisions
-from llamaops.launch.exposure_files import UnitRequest, masked_file, nginx_site, systemd_unit
+from llamaops.launch.exposure_files import UnitRequest, masked_file, nginx_site, server_flags, systemd_unit
 from tests.unit.checks.test_exposure import COMPLETE
 
 REQUEST = UnitRequest(
@@ -111,3 +111,30 @@ User=llama"""
         assert secret not in shown
     for kept in ("LLAMA_API_KEY=", "HF_TOKEN=", "ExecStart=/opt/llama-server --model m.gguf", "User=llama"):
         assert kept in shown
+
+
+def test_a_server_that_stands_in_front_itself_does_what_was_decided() -> None:
+    assert server_flags(decisions(), ()) == ("--no-slots", "--cors-origins", "localhost")
+    opened = decisions(
+        slots={"open": True, "why": "x"},
+        metrics={"open": True, "why": "x"},
+        cors={"origins": ["https://a.example", "https://b.example"]},
+    )
+    assert server_flags(opened, ("--slots",)) == (
+        "--metrics",
+        "--cors-origins",
+        "https://a.example,https://b.example",
+    )
+    assert server_flags(decisions(cors={"origins": ["*"], "why": "x"}), ("--no-slots",)) == ()
+
+
+@pytest.mark.parametrize("flag", ["--slots", "--metrics", "--tools"])
+def test_a_flag_that_opens_what_was_closed_is_refused(flag: str) -> None:
+    with pytest.raises(UsageError, match="decided to be closed"):
+        server_flags(decisions(), (flag,))
+
+
+def test_a_unit_without_a_proxy_limits_the_origins_itself() -> None:
+    assert "--cors-origins" not in systemd_unit(decisions(), REQUEST)
+    alone = decisions(tls={"by": "none", "why": "x"})
+    assert "--cors-origins localhost" in systemd_unit(alone, REQUEST)

@@ -38,13 +38,13 @@ def settings(host: str, port: int = 8080) -> Settings:
 
 def test_loopback_needs_no_decision() -> None:
     with Machine() as machine:
-        require_decided(settings("127.0.0.1"), None, machine)
+        assert not require_decided(settings("127.0.0.1"), None, machine)
 
 
 def test_beyond_loopback_needs_a_complete_file(tmp_path: Path) -> None:
     decisions = read_decisions(written(tmp_path, COMPLETE))
     with Machine() as machine:
-        require_decided(settings("10.0.0.5"), decisions, machine)
+        assert require_decided(settings("10.0.0.5"), decisions, machine)
         with pytest.raises(UsageError, match="--decisions"):
             require_decided(settings("10.0.0.5"), None, machine)
         with pytest.raises(UsageError, match=r"not 0\.0\.0\.0:8080"):
