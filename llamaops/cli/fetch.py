@@ -46,9 +46,12 @@ def run(args: argparse.Namespace) -> int:
 
     Raises: LlamaopsError, for the caller to show.
     """
+    from llamaops.errors import UsageError
+
     if any(name.startswith("hf:") for name in args.what):
         return _from_hub(args)
-    from llamaops.errors import UsageError
+    if args.format != "text":
+        raise UsageError(f"--format {args.format} is for a file of a hub, which has a record")
     from llamaops.operations import fetch
     from llamaops.system.machine import Machine
 
