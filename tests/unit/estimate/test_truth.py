@@ -34,7 +34,8 @@ class Result:
 @pytest.fixture(scope="module")
 def results() -> list[Result]:
     found = []
-    for case in cases()[::STEP]:
+    cards = [case for case in cases() if case.load.has_card]
+    for case in [*cases()[::STEP], *cards[:: max(1, STEP // 3)]]:
         made = case.estimate()
         assert not made.unknown, case.id
         parts = {name: made.of(name) for name in case.truth}
@@ -89,7 +90,7 @@ def test_sides_of_a_card(results: list[Result]) -> None:
     assert [r.case.id for r in rows if off(r.total, r.case.total) > 0.05] == []
 
 
-def test_it_is_hardly_ever_too_low(results: list[Result]) -> None:
-    low = [r.case.id for r in results if r.total < 0.99 * r.case.total]
-    assert len(low) <= 0.01 * len(results), low
-    assert [r.case.id for r in on_cpu(results, "b11669", "b11434", "b10434") if r.case.id in low] == []
+def test_it_is_never_too_low_on_the_processor_and_hardly_ever_with_a_card(results: list[Result]) -> None:
+    low = [r.case for r in results if r.total < 0.99 * r.case.total]
+    assert [case.id for case in low if not case.load.has_card] == []
+    assert len(low) <= 0.05 * sum(r.case.load.has_card for r in results), [case.id for case in low]
