@@ -43,7 +43,7 @@ class ChildSystem(FakeSystem):
         if self.silent:
             return completed(argv, end=NotStarted("no", 2))
         data = self.read_bytes(path, limit_bytes=int(length), offset=int(offset))
-        lines = [json.dumps(line) for line in child.study(data.decode(), bos, eos)]
+        lines = [json.dumps(line) for line in child.study(data.decode("utf-8", "replace"), bos, eos)]
         return completed(argv, stdout="\n".join(lines[: len(lines) - self.cut]) + "\n")
 
 
