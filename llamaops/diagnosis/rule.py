@@ -40,6 +40,8 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether case does not matter."""
     kinds: tuple[str, ...] = ()
     """Kinds of parts that any rule looks for it in; none for every kind."""
+    explains: bool = False
+    """Whether a rule rests on it, so that an error line which has it is understood."""
 
     def concerns(self, kind: str) -> bool:
         """Say whether any rule looks for it in parts of a kind."""

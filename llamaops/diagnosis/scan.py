@@ -128,6 +128,7 @@ class Scanner:
             for index, signal in enumerate(signals)
             if signal.concerns(part.kind) and (signal.needles or part.kind not in LOG_KINDS)
         )
+        self._explaining = frozenset(i for i, signal in enumerate(signals) if signal.explains)
         marks = MARK_NEEDLES if facts else ()
         self._needles = Needles(signals, part.kind, facts=facts, marks=marks, errors=ERROR_NEEDLES)
         self._taken = 0
@@ -181,8 +182,11 @@ class Scanner:
             return
         base, counted, position = self.found.lines, 0, 0
         # A needle that is everywhere is not searched any more; its last line in the block still counts.
-        last = sorted({at for needle in self._needles.dropped if (at := block.rfind(needle)) >= 0})
+        dropped = self._needles.dropped
+        last = self._last_places(block, 0)
         while True:
+            if self._needles.dropped is not dropped:
+                dropped, last = self._needles.dropped, self._last_places(block, position)
             at = self._needles.find(block, position)
             if last and (at < 0 or last[0] < at):
                 at = last.pop(0)
@@ -199,6 +203,9 @@ class Scanner:
             self._line(block[start : min(end, start + WINDOW_BYTES)], base + 1)
             position = end + 1
         self.found.lines = base + block.count(b"\n", counted)
+
+    def _last_places(self, block: bytes, start: int) -> list[int]:
+        return sorted({at for needle in self._needles.dropped if (at := block.rfind(needle, start)) >= 0})
 
     def _line(self, raw: bytes, number: int) -> None:
         text = raw.decode("utf-8", "replace")
@@ -240,7 +247,7 @@ class Scanner:
         self._neighbours(shown)
         if _is_error(line):
             self._error_lines += 1
-            self._error(shown, number, known=bool(signals))
+            self._error(shown, number, known=any(i in self._explaining for i in signals))
         self._recent.append(shown[:300])
 
     def _mark(self, text: str, shown: str, number: int) -> None:

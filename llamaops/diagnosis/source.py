@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +108,10 @@ class _Reader:
 
     def finished(self) -> tuple[Signal, ...]:
         """Return the signals, each with the kinds of parts that it is looked for in."""
+        explaining = {index for rule in self.rules for index in _lines_of(rule.match)}
         return tuple(
-            msgspec.structs.replace(signal, kinds=tuple(sorted(kinds)))
-            for signal, kinds in zip(self.signals, self._kinds, strict=True)
+            msgspec.structs.replace(signal, kinds=tuple(sorted(kinds)), explains=index in explaining)
+            for index, (signal, kinds) in enumerate(zip(self.signals, self._kinds, strict=True))
         )
 
     def check_references(self) -> None:
@@ -200,6 +201,13 @@ class _Reader:
 
     def _small(self, regex: str) -> bool:
         return not self.signals[self._index[regex]].needles
+
+
+def _lines_of(condition: Condition) -> Iterator[int]:
+    if condition.op == "line":
+        yield condition.signal
+    for inner in condition.of:
+        yield from _lines_of(inner)
 
 
 def _next(given: Any) -> Any:  # noqa: ANN401

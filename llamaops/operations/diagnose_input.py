@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import codecs
 import contextlib
-import gzip
 import lzma
 import os
 import zlib
@@ -100,7 +99,7 @@ def _unpacked(source: BinaryIO, name: str) -> Iterator[bytes]:
         return
     taken = 0
     try:
-        with contextlib.closing(_opened(form, joined, name)) as reader:
+        with contextlib.closing(joined), contextlib.closing(_opened(form, joined, name)) as reader:
             while chunk := reader.read(CHUNK_BYTES):
                 taken += len(chunk)
                 yield chunk
@@ -112,13 +111,9 @@ def _unpacked(source: BinaryIO, name: str) -> Iterator[bytes]:
         yield f"\n[llamaops: the compressed file {name} ends early: {error}]\n".encode()
 
 
-def _opened(form: str, source: Any, name: str) -> Reader:  # noqa: ANN401 - the library asks for more than it uses
-    if form == "gzip":
-        return gzip.GzipFile(fileobj=source)
-    if form == "bzip2":
-        return bz2.BZ2File(source)
-    if form == "xz":
-        return _Xz(source)
+def _opened(form: str, source: Reader, name: str) -> Reader:
+    if form != "zstd":
+        return _Unpacked(source, form)
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14 and newer
     except ImportError:
@@ -129,23 +124,40 @@ def _opened(form: str, source: Any, name: str) -> Reader:  # noqa: ANN401 - the 
     return zstd.ZstdFile(source)  # type: ignore[no-any-return,unused-ignore]
 
 
-class _Xz:
-    """An xz stream, read with a bound on the memory that its dictionary may take."""
+class _Unpacked:
+    """A compressed stream: bounded memory, several members, and whatever comes before a cut."""
 
-    def __init__(self, source: Reader) -> None:
+    def __init__(self, source: Reader, form: str) -> None:
         self._source = source
-        self._decompressor = lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES)
+        self._form = form
+        self._decompressor = self._fresh()
+        self._pending = b""
+
+    def _fresh(self) -> Any:  # noqa: ANN401 - three libraries, one protocol but for a name
+        if self._form == "gzip":
+            return zlib.decompressobj(31)
+        if self._form == "bzip2":
+            return bz2.BZ2Decompressor()
+        return lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES)
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes, decompressed."""
-        while not self._decompressor.eof:
-            data = self._source.read(65536) if self._decompressor.needs_input else b""
-            if not data and self._decompressor.needs_input:
-                return b""
-            out = self._decompressor.decompress(data, size)
+        while True:
+            if self._decompressor.eof:
+                self._pending = self._decompressor.unused_data or self._source.read(65536)
+                if not self._pending.strip(b"\0"):
+                    return b""
+                self._decompressor = self._fresh()
+            data = self._pending or (self._source.read(65536) if self._wants_input() else b"")
+            if not data and self._wants_input():
+                raise EOFError("the end is missing")
+            out: bytes = self._decompressor.decompress(data, size)
+            self._pending = getattr(self._decompressor, "unconsumed_tail", b"")
             if out:
                 return out
-        return b""
+
+    def _wants_input(self) -> bool:
+        return bool(getattr(self._decompressor, "needs_input", True))
 
     def close(self) -> None:
         """Close what is below."""

@@ -1,0 +1,120 @@
+# ruff: noqa: E501 - lines of logs stay whole
+"""Judgement: first errors, recovery, restarts, silence, secrets."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llamaops.diagnosis.judge import diagnose_parts, diagnose_text
+from llamaops.diagnosis.parts import Part, parts_of, recognise
+
+READY = "main: model loaded\nmain: server is listening on http://127.0.0.1:8080 - starting the main loop\n"
+OOM = "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 900.00 MiB on device 0: cudaMalloc failed: out of memory\n"
+MISSING = "gguf_init_from_file: failed to open GGUF file '/m.gguf' (No such file or directory)\n"
+
+
+def test_the_first_fatal_error_beats_later_symptoms() -> None:
+    text = f"{MISSING}llama_model_load: error loading model: x\nterminate called after throwing\nSegmentation fault\n"
+    found = diagnose_text(text)
+    assert found.slug == "model-file-missing"
+    assert {c.slug for c in found.contributing} >= {"load-failed", "segmentation-fault"}
+    assert all(c.role == "symptom" for c in found.contributing)
+
+
+def test_what_was_recovered_from_is_not_the_cause() -> None:
+    found = diagnose_text(OOM + READY)
+    assert found.verdict == "no_fault"
+    assert found.contributing[0].role == "recovered"
+
+
+def test_a_crash_before_a_later_start_stays_the_cause() -> None:
+    text = (
+        f"CUDA error: an illegal memory access was encountered\nsystemd[1]: Started llama.service.\n{READY}"
+    )
+    assert diagnose_text(text).slug == "cuda-illegal-access"
+
+
+def test_the_last_start_counts() -> None:
+    first = f"build: 5000 (aa) with cc\n{MISSING}"
+    last = (
+        "build: 5000 (aa) with cc\nllama_model_load: error loading model: unknown model architecture: 'x'\n"
+    )
+    assert diagnose_text(first + last).slug == "arch-unknown-to-build"
+
+
+def test_a_wrapper_alone_is_unknown() -> None:
+    found = diagnose_text("srv    load_model: failed to load model, '/m.gguf'\n")
+    assert (found.verdict, found.slug, found.primary) == ("unknown", "unknown", None)
+
+
+def test_an_unknown_error_has_its_neighbourhood() -> None:
+    found = diagnose_text("one\ntwo\nfatal error: the flux overflowed\nthree\nfour\n")
+    assert found.verdict == "unknown"
+    [seen] = found.unexplained
+    assert (seen.before, seen.after) == (("one", "two"), ("three", "four"))
+    assert seen.line.number == 3
+
+
+def test_a_healthy_log_proves_its_boundary() -> None:
+    found = diagnose_text(f"build: 5000 (aa) with cc\n{READY}")
+    assert (found.verdict, found.slug, found.proven) == ("no_fault", "no-fault-found", "model_load")
+
+
+def test_silence_of_a_part_is_no_health() -> None:
+    found = diagnose_parts([Part("log", "log", READY), Part("host-facts", "facts", "mood: bad\n")])
+    assert found.verdict == "unknown"
+
+
+def test_empty_is_unknown() -> None:
+    assert diagnose_text("").verdict == "unknown"
+
+
+def test_a_plain_warning_of_a_working_server_is_listed_only() -> None:
+    found = diagnose_text(f"CORS is set to allow all origins ('*') and no API key is set\n{READY}")
+    assert found.slug == "no-fault-found"
+    assert [c.slug for c in found.contributing] == ["cors-open-no-key"]
+
+
+def test_secrets_are_in_no_answer() -> None:
+    parts = [
+        Part("command", "command", "llama-server -m m.gguf --api-key s3cr3t-value-1 --no-such-flag\n"),
+        Part("unit-file", "unit", "[Service]\nEnvironment=HF_TOKEN=hf_abcdefgh12345678\n"),
+        Part("log", "log", "error: invalid argument: s3cr3t-value-1\nbad token hf_abcdefgh12345678\n"),
+    ]
+    text = msgspec.json.encode(diagnose_parts(parts)).decode()
+    assert "s3cr3t" not in text
+    assert "hf_abcdefgh" not in text
+
+
+def test_kinds_are_recognised() -> None:
+    texts = {
+        "unit-file": "[Service]\nExecStart=/usr/bin/llama-server\n",
+        "http-response": 'POST /v1/chat/completions -> 200\n{"choices":[]}\n',
+        "http-request": '{"model": "x", "messages": []}\n',
+        "env": "LLAMA_ARG_CTX_SIZE=4096\nCUDA_VISIBLE_DEVICES=0\n",
+        "command": "llama-server -m a.gguf -c 4096\n",
+        "inspect": "$ nvidia-smi -L\nGPU 0: x\n",
+        "bench": "| model | size | params |\n| --- | --- | --- |\n",
+        "log": "main: model loaded\n",
+    }
+    assert {kind: recognise(text) for kind, text in texts.items()} == {kind: kind for kind in texts}
+
+
+def test_a_case_file_is_its_parts() -> None:
+    case = "id: x\ninput:\n- kind: log\n  text: |\n    Illegal instruction\n- kind: host-facts\n  text: 'cpu: old'\n"
+    parts = parts_of(case, "case.yaml")
+    assert [part.kind for part in parts] == ["log", "host-facts"]
+    assert diagnose_parts(parts).slug == "cpu-instruction-set-unsupported"
+
+
+def test_a_record_is_its_evidence() -> None:
+    record = {
+        "schema": "llamaops.record",
+        "evidence": [
+            {"kind": "stderr", "label": "llama-server", "text": "Illegal instruction (core dumped)\n"}
+        ],
+        "facts": {"launch": {"argv": ["llama-server", "-m", "m.gguf"]}},
+    }
+    parts = parts_of(msgspec.json.encode(record).decode(), "record.json")
+    assert [part.kind for part in parts] == ["log", "command"]
+    assert diagnose_parts(parts).slug == "cpu-instruction-set-unsupported"
