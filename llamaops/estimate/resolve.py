@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from llamaops.estimate.architectures import ARCHITECTURES
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Build, Load
@@ -19,6 +21,12 @@ F16 = 1
 SHALLOW = 100
 """Smaller build numbers come from a clone without history and tell nothing."""
 LAST_WITHOUT_MIXING, LAST_VERSION_WITHOUT_MIXING, LAST_BY_SEQUENCE = 11434, (0, 5, 0), 10434
+FIRST_WITH_MIXING = 11669
+"""The first build that was seen to mix inputs; those between have either habit."""
+OLDEST = Build(
+    takes_embeddings=False, mixes_inputs=False, pads_encoders=False, rotates_cache=False, projects_rows=False
+)
+"""What takes least: the habits of builds before spring 2026."""
 EVERY_LAYER = 10**6
 NO_FLASH = frozenset({"grok"})
 
@@ -92,6 +100,18 @@ def build_of(number: int | None, semver: str | None) -> Build:
         )
     recent = not parts or parts > LAST_VERSION_WITHOUT_MIXING
     return Build(mixes_inputs=recent, pads_encoders=recent)
+
+
+def least_build_of(number: int | None, semver: str | None) -> Build:
+    """Return the habits that take least of all builds that it could be; those of `build_of` where it is told.
+
+    Source: as of `build_of`.
+    """
+    found = build_of(number, semver)
+    if number is not None and number > SHALLOW:
+        is_between = LAST_WITHOUT_MIXING < number < FIRST_WITH_MIXING
+        return replace(found, mixes_inputs=False, pads_encoders=False) if is_between else found
+    return found if semver else OLDEST
 
 
 def _gpu_layers(model: Model, text: str | None) -> int:

@@ -12,7 +12,7 @@ from llamaops.estimate.memory import Estimate, estimate
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Build, Load
 from llamaops.estimate.read import model_of
-from llamaops.estimate.resolve import FrontEnd, build_of, load_for
+from llamaops.estimate.resolve import FrontEnd, build_of, least_build_of, load_for
 from llamaops.estimate.room import largest_room
 from llamaops.facts.accelerator import AcceleratorFacts, collect_accelerators
 from llamaops.facts.asked import AskedFacts
@@ -44,6 +44,8 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True):
     mmproj: str | None = None
     engine: str | None = None
     build: Build | None = None
+    least_build: Build | None = None
+    """Habits of the build that takes least, where it does not tell which it is."""
 
 
 def fit(session: Session, machine: Machine, request: FitRequest) -> str:
@@ -65,7 +67,8 @@ def fit(session: Session, machine: Machine, request: FitRequest) -> str:
     if model is None:
         return "nothing could be worked out: the header is not whole"
     if request.engine is not None and request.build is None:
-        request = msgspec.structs.replace(request, build=_engine_build(machine, request.engine))
+        build, least = _engine_build(machine, request.engine)
+        request = msgspec.structs.replace(request, build=build, least_build=least)
     with session.step("estimate", "work out what the load takes"):
         facts = fit_facts(model, request, seen["host"], seen["accelerators"], machine)
     if request.engine is not None:
@@ -79,14 +82,13 @@ def fit(session: Session, machine: Machine, request: FitRequest) -> str:
     return verdict(facts)
 
 
-def _engine_build(machine: Machine, program: str) -> Build:
+def _engine_build(machine: Machine, program: str) -> tuple[Build, Build]:
     from llamaops.facts.binary_probe import ask, read_version
 
     version = read_version(ask(machine, program, "--version"))
-    return build_of(
-        version.build.value if isinstance(version.build, Known) else None,
-        version.semver.value if isinstance(version.semver, Known) else None,
-    )
+    number = version.build.value if isinstance(version.build, Known) else None
+    semver = version.semver.value if isinstance(version.semver, Known) else None
+    return build_of(number, semver), least_build_of(number, semver)
 
 
 def read_model(machine: Machine, path: str) -> Model | None:
@@ -117,7 +119,7 @@ def fit_facts(
         card=_card(request, accelerators),
         build=request.build,
     )
-    found = estimate(model, load)
+    found = _estimate(model, load, request.least_build)
     extra = _projector(machine, request, load)
     available, free = _available(host), _device_free(accelerators)
     return FitFacts(
@@ -143,6 +145,20 @@ def fit_facts(
         engine=not_attempted("the engine was not asked; --ask-engine does"),
         naive_bytes=_naive(model, load),
     )
+
+
+def _estimate(model: Model, load: Load, least: Build | None) -> Estimate:
+    """Return the estimate; parts are bands where the build could be one that takes less."""
+    found = estimate(model, load)
+    if least is None or least == load.build:
+        return found
+    other = estimate(model, msgspec.structs.replace(load, build=least))
+    lows = {(part.name, part.place): part.low for part in other.parts}
+    parts = [
+        msgspec.structs.replace(part, low=min(part.low, lows.get((part.name, part.place), 0)))
+        for part in found.parts
+    ]
+    return msgspec.structs.replace(found, parts=tuple(parts))
 
 
 def _card(request: FitRequest, accelerators: AcceleratorFacts | None) -> str:

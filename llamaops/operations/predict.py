@@ -8,7 +8,7 @@ import msgspec
 
 from llamaops.estimate.fit_facts import FitFacts
 from llamaops.estimate.plan import Build
-from llamaops.estimate.resolve import FrontEnd, build_of
+from llamaops.estimate.resolve import FrontEnd, build_of, least_build_of
 from llamaops.facts.accelerator import AcceleratorFacts
 from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.host import HostFacts
@@ -32,23 +32,23 @@ def add_fit(session: Session, machine: Machine, settings: LaunchSettings, front_
     binary = session.group(BinaryFacts)
     if settings.n_gpu_layers in {None, "auto"} and binary is not None and _has_devices(binary):
         settings = msgspec.structs.replace(settings, n_gpu_layers="all")
+    build, least = (None, None) if binary is None else builds_of_binary(binary)
     request = FitRequest(
         model_path=settings.model_path,
         settings=settings,
         front_end=front_end,
-        build=None if binary is None else build_of_binary(binary),
+        build=build,
+        least_build=least,
     )
     host, accelerators = session.group(HostFacts), session.group(AcceleratorFacts)
     session.add("fit", fit_facts(model, request, host, accelerators, machine, seeks_room=False))
 
 
-def build_of_binary(binary: BinaryFacts) -> Build:
-    """Return the habits of the build that a program says it is."""
-    number, semver = binary.version.build, binary.version.semver
-    return build_of(
-        number.value if isinstance(number, Known) else None,
-        semver.value if isinstance(semver, Known) else None,
-    )
+def builds_of_binary(binary: BinaryFacts) -> tuple[Build, Build]:
+    """Return the habits of the build that a program says it is, and the least that it could take."""
+    number = binary.version.build.value if isinstance(binary.version.build, Known) else None
+    semver = binary.version.semver.value if isinstance(binary.version.semver, Known) else None
+    return build_of(number, semver), least_build_of(number, semver)
 
 
 def _has_devices(binary: BinaryFacts) -> bool:

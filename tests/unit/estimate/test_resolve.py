@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from llamaops.estimate.memory import estimate
 from llamaops.estimate.model import Model, Weight
 from llamaops.estimate.plan import Build, layout_of, window_cells
-from llamaops.estimate.resolve import build_of, load_for
+from llamaops.estimate.resolve import build_of, least_build_of, load_for
 from llamaops.estimate.room import largest_room, with_context, with_slots
 from llamaops.launch.settings import LaunchSettings
 from tests.fakes.memory_truth import BUILDS, models
@@ -147,3 +147,13 @@ def test_layers_that_attend_to_a_window_are_those_of_the_architecture() -> None:
 
     layout = layout_of(models()["gemma-3-4b-q4_k_m"], ARCHITECTURES["gemma3"])
     assert [i for i, windowed in enumerate(layout.windowed) if not windowed] == [5, 11, 17, 23, 29]
+
+
+@pytest.mark.parametrize(
+    ("number", "semver", "is_certain"),
+    [(11669, None, True), (11434, None, True), (11500, None, False), (1, None, False), (None, "0.5.0", True)],
+)
+def test_a_build_that_does_not_tell_which_it_is_could_take_less(
+    number: int | None, semver: str | None, is_certain: bool
+) -> None:
+    assert (least_build_of(number, semver) == build_of(number, semver)) == is_certain
