@@ -25,8 +25,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "diagnose",
         help="say what a log (and whatever belongs to it) means: cause, proof and next step",
         description="Read logs, answers, command lines, unit files, environment, benchmark output, or a "
-        "record, as one situation, and say the cause, the lines that prove it, and the safest next step. Compressed "
-        "files, docker and journald formats are read as they are. Read-only.",
+        "record, as one situation, and say the cause, the lines that prove it, and the safest next "
+        "step. Compressed files, docker and journald formats are read as they are. Read-only.",
         epilog="exit status: 0 no fault found, 3 a fault was found, 4 unknown",
         allow_abbrev=False,
     )

@@ -31,6 +31,7 @@ def interruptible() -> Iterator[Interrupts]:
     and leave a server behind. Outside the main thread, where Python allows no handlers, it does nothing.
     """
     interrupts = Interrupts()
+
     def handler(number: int, _frame: FrameType | None) -> None:
         if not interrupts.shielded:
             interrupts.shield()

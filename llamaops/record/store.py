@@ -68,7 +68,7 @@ def new_folder(records: AnyPath, command: str, moment: datetime) -> str:
     folder = paths.joined(records, name)
     try:
         make_private_folder(records)
-        os.mkdir(folder, mode=PRIVATE_FOLDER)  # noqa: PTH102 - no pathlib in what every command loads
+        os.mkdir(folder, mode=PRIVATE_FOLDER)
     except OSError as error:
         raise RecordWriteError(
             f"cannot make the record folder {folder}: {error.strerror}",

@@ -61,7 +61,8 @@ def test_split_chunks_are_the_whole(sizes: list[int]) -> None:
         ERROR,
     ] * 40
     data = "\n".join(lines).encode()
-    chunks, at = [], 0
+    chunks: list[bytes] = []
+    at = 0
     while at < len(data):
         size = sizes[len(chunks) % len(sizes)]
         chunks.append(data[at : at + size])

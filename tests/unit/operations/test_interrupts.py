@@ -14,12 +14,17 @@ from llamaops.operations.interrupts import interruptible
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_raises_and_the_second_is_ignored(number: signal.Signals) -> None:
     cleaned = []
-    with pytest.raises(Interrupted) as caught, interruptible():
-        try:
-            signal.raise_signal(number)
-        finally:
-            signal.raise_signal(number)
-            cleaned.append(True)
+
+    def work() -> None:
+        with interruptible():
+            try:
+                signal.raise_signal(number)
+            finally:
+                signal.raise_signal(number)
+                cleaned.append(True)
+
+    with pytest.raises(Interrupted) as caught:
+        work()
     assert caught.value.signal_number == number
     assert cleaned == [True]
 
