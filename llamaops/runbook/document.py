@@ -79,8 +79,8 @@ class Step(Shape, frozen=True, kw_only=True):
 
     id: str
     """Short name, unique in the runbook: lower case, digits and hyphens."""
-    title: str
-    """What it does, as an imperative sentence."""
+    title: str = ""
+    """What it does, as an imperative sentence; without one its id is shown."""
     do: Do
     """A command of llamaops such as `smoke`, or `command`, or `manual`."""
     args: tuple[str, ...] = ()

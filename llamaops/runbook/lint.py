@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+from llamaops.launch.settings import LOOPBACK
 from llamaops.runbook.document import MAX_WALL_S, Input, Runbook, Step
 from llamaops.runbook.fill import NAME, OUTPUTS, Values, command, placeholders, texts, wrong_value
 from llamaops.runbook.yaml_shape import Document, Problem, parse
+from llamaops.schema.boundary import BoundaryName
 
 Accepts = Callable[[tuple[str, ...]], str | None]
 """Says what a llamaops command line gets wrong, or None; the command line's own parser answers."""
@@ -25,9 +27,26 @@ WITH_RECORD = {
     "expose check",
 }
 """Commands of llamaops that write a record and print it as one document."""
+LARGEST_STATUS = 255
+_LOADED: tuple[BoundaryName, ...] = ("host", "binary", "model_file", "model_load")
+_ASKED: tuple[BoundaryName, ...] = ("generated_output", "api_response", "concurrency")
+REACH: Mapping[str, tuple[BoundaryName, ...]] = {
+    "preflight": ("host", "binary", "model_file"),
+    "inspect": ("model_file",),
+    "smoke": (*_LOADED, "generated_output"),
+    "serve": (*_LOADED, *_ASKED),
+    "verify": ("host", *_ASKED),
+    "canary": (*_LOADED, "generated_output", "api_response"),
+    "expose check": (),
+}
+"""The rungs that the record of a command can reach."""
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh"}
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "|&"}
 SECRET_FLAGS = {"--api-key", "-hft", "--hf-token", "--password", "--token"}
+_SECRET = re.compile(
+    r"\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[bp]-)[A-Za-z0-9_-]{8,}"
+    r"|-----BEGIN|://[^/\s:@]+:[^/\s@]+@|Bearer [A-Za-z0-9]"
+)
 _SUBSTITUTION = re.compile(r"\$\(|`|\$[A-Za-z_]")
 _OPEN = re.compile(r"\$(?!\{)|\$\{[^}]*\Z")
 
@@ -56,6 +75,7 @@ def lint(document: Document[Runbook], accepts: Accepts | None = None) -> Iterato
         yield from _kind(document, index, step)
         yield from _consent(document, index, step)
         yield from _words(document, index, step)
+        yield from _expected(document, index, step)
         if accepts is not None and step.do not in {"command", "manual"}:
             yield from _accepted(document, index, step, accepts)
     for name in runbook.inputs:
@@ -77,9 +97,18 @@ def _frame(document: Document[Runbook]) -> Iterator[Problem]:
             yield document.problem("an id is lower case, digits and hyphens", "steps", index, "id")
         if step.id in seen:
             yield document.problem(f"two steps are called {step.id}", "steps", index, "id")
-        if step.fall_back_to is not None and step.fall_back_to not in seen:
-            yield document.problem(f"{step.fall_back_to} is no earlier step", "steps", index, "fall_back_to")
+        if step.fall_back_to is not None:
+            yield from _fall_back(document, index, step.fall_back_to)
         seen.add(step.id)
+
+
+def _fall_back(document: Document[Runbook], index: int, name: str) -> Iterator[Problem]:
+    place = ("steps", index, "fall_back_to")
+    earlier = next((step for step in document.value.steps[:index] if step.id == name), None)
+    if earlier is None:
+        yield document.problem(f"{name} is no earlier step", *place)
+    elif earlier.changes is not None or earlier.do == "manual" or earlier.background:
+        yield document.problem(f"{name} cannot be run once more: it changes something or stays", *place)
 
 
 def _input(document: Document[Runbook], name: str, declared: Input) -> Iterator[Problem]:
@@ -89,6 +118,8 @@ def _input(document: Document[Runbook], name: str, declared: Input) -> Iterator[
     if (declared.kind == "choice") != bool(declared.choices):
         yield document.problem("`choices` belong to the kind choice, and it needs them", *place)
     if declared.default is not None:
+        if _SECRET.search(str(declared.default)):
+            yield document.problem("this looks like a secret: use a file", *place, "default")
         if declared.optional:
             yield document.problem("an input with a default need not be optional", *place, "optional")
         if problem := wrong_value(declared, str(declared.default)):
@@ -136,10 +167,49 @@ def _kind(document: Document[Runbook], index: int, step: Step) -> Iterator[Probl
         yield document.problem("only serve can stay in the background", *here, "background")
     if step.do == "serve" and not step.background and step.options.get("once") is not True:
         yield document.problem("serve needs background: true, or the option once: it would never end", *here)
+    host = step.options.get("host", "127.0.0.1")
+    if step.do == "serve" and host not in LOOPBACK and "decisions" not in step.options:
+        yield document.problem(
+            "serving beyond this machine needs the option decisions", *here, "options", "host"
+        )
     if step.do in {"command", "manual"} and (step.expect.boundary or step.expect.findings):
         yield document.problem(
             "only a command of llamaops has a record with boundaries and findings", *here, "expect"
         )
+
+
+def _expected(document: Document[Runbook], index: int, step: Step) -> Iterator[Problem]:
+    """Refuse expectations that can never hold, and checks that do not exist."""
+    here = ("steps", index, "expect")
+    if not step.expect.status or not all(0 <= status <= LARGEST_STATUS for status in step.expect.status):
+        yield document.problem(
+            f"status is a list of exit statuses from 0 to {LARGEST_STATUS}", *here, "status"
+        )
+    reach = REACH.get(step.do)
+    if step.expect.boundary is not None and reach is not None and step.expect.boundary not in reach:
+        said = ", ".join(reach) or "no boundary"
+        yield document.problem(
+            f"{step.do} never reaches {step.expect.boundary}, only {said}", *here, "boundary"
+        )
+    for text in {*step.expect.output} & {*step.expect.absent}:
+        yield document.problem(f"{text!r} cannot be in the output and absent from it", *here, "absent")
+    if step.expect.findings:
+        yield from _findings(document, index, step)
+
+
+def _findings(document: Document[Runbook], index: int, step: Step) -> Iterator[Problem]:
+    import difflib
+
+    from llamaops.checks.registry import all_checks
+
+    known = [check.id for check in all_checks()]
+    for name in step.expect.findings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield document.problem(
+                f"there is no check {name}{hint}", "steps", index, "expect", "findings", name
+            )
 
 
 def _consent(document: Document[Runbook], index: int, step: Step) -> Iterator[Problem]:
@@ -165,6 +235,8 @@ def _words(document: Document[Runbook], index: int, step: Step) -> Iterator[Prob
                 f"no shell runs in a runbook, and {shell} is one", "steps", index, "argv", 0
             )
     for place, text in texts(step):
+        if _SECRET.search(text):
+            yield document.problem("this looks like a secret: use a file", "steps", index, *place)
         if place[0] not in {"argv", "flags", "args"}:
             continue
         if text in OPERATORS:

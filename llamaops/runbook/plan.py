@@ -67,7 +67,7 @@ def planned(step: Step, values: Values) -> PlannedStep:
     typed = words if step.do == "command" or not words else ("llamaops", *words)
     return PlannedStep(
         id=step.id,
-        title=values.text(step.title),
+        title=values.text(step.title or step.id),
         do=step.do,
         command=typed,
         says=None if step.says is None else values.text(step.says),

@@ -185,6 +185,8 @@ def _fall_back(state: _Run, step: Step, result: RunbookStep) -> None:
     earlier = next((one for one in state.runbook.steps if one.id == step.fall_back_to), None)
     if earlier is None or result.end not in {"failed", "stopped_at_bound"}:
         return
+    if earlier.changes is not None:  # nobody agreed to a second time
+        return
     shown = planned(earlier, state.values())
     with state.performer.step(shown) as note:
         again = _performed(state, earlier, shown, "not_needed")
