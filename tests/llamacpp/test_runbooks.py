@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import os
 import shutil
 import socketserver
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -27,6 +29,7 @@ from tests.llamacpp.runbooks import ends, run_book
 
 pytestmark = [pytest.mark.llamacpp, pytest.mark.timeout(400)]
 
+SOURCES = os.environ.get("LLAMAOPS_TEST_SOURCES", "")
 PLANNED_ONLY = {"build-from-git", "run-in-docker"}
 """Need a network, or a container runtime with images."""
 ELSEWHERE = {"expose-behind-proxy"}
@@ -317,3 +320,28 @@ def test_build_from_archive(records: Path, tmp_path: Path) -> None:
     assert [found[name] for name in ("digest", "folder", "unpack", "configure", "build")] == [
         "done", "done", "done", "failed", "not_run",
     ]  # fmt: skip
+
+
+@pytest.mark.skipif("LLAMAOPS_TEST_SOURCES" not in os.environ, reason="set LLAMAOPS_TEST_SOURCES to build")
+@pytest.mark.timeout(3600)
+def test_build_from_archive_for_real(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Minutes: the sdist of llama-cpp-python that LLAMAOPS_TEST_SOURCES names, built for the CPU."""
+    archive = Path(SOURCES)
+    folder = archive.name.removesuffix(".tar.gz")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    asked = ["runbook", "run", "build-from-archive", "--yes", "--format", "json"]
+    inputs = {
+        "archive": archive,
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+        "source": tmp_path / "src",
+        "subfolder": f"{folder}/vendor/llama.cpp",
+        "build-folder": tmp_path / "build",
+        "native": "OFF",
+        "targets": "llama-completion llama-bench llama-fit-params llama-gguf-split llama-quantize",
+        "options": "-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -G Ninja",
+    }
+    words = [word for name, value in inputs.items() for word in ("--input", f"{name}={value}")]
+    ran = command.run([*asked, *words], records, timeout=3600)
+    assert ran.status == 0, (ran.err, ran.open_findings())
+    assert ran.record["strongest"] == "binary"
+    assert (tmp_path / "build" / "bin" / "llama-completion").is_file()
