@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of logs stay whole
-"""Seconds of CPU time that a diagnosis takes for a large log, beside `grep -cE` of its own patterns' literals.
+"""CPU time that a diagnosis takes for a large log, beside `grep -cE` of its patterns of failures.
 
     python -m benchmarks.diagnose [--mib 256] [--log FILE]
 

@@ -84,7 +84,8 @@ class _Judgement:
     def _only_a_warning(self, first: Candidate) -> bool:
         """Say whether the worst is a plain warning of a program that is proven to work."""
         plain = first.rule.severity == "warn" and first.rule.tier != "cause"
-        return plain and self._marks.proven()[0] is not None and self._all_understood()
+        alone = sum(s.part.kind != "command" for s in self._scans) < 2  # noqa: PLR2004 - a log by itself
+        return plain and alone and self._marks.proven()[0] is not None and self._all_understood()
 
     # Ranking.
 
