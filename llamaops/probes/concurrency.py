@@ -28,6 +28,8 @@ from llamaops.system.parallel import start
 
 FEWEST_TOKENS = 24
 MOST_TOKENS = 384
+TOKENS_FOR_EACH = 5
+MARGIN_TOKENS = 10
 PROMPT_TOKENS = 128
 """What a prompt of ours and its template take at most, with room to spare."""
 WATCHED_S = 0.2
@@ -199,7 +201,8 @@ def _work(
 ) -> _Work:
     name = server.request_model
     context = slot_context(server)
-    room = MOST_TOKENS if context is None else context // (1 if unified is False else slots) - PROMPT_TOKENS
+    share = None if context is None else context // (1 if unified is False else slots)
+    room = MOST_TOKENS if share is None else share - _longest_prompt(server, slots)
     return _Work(
         client=client,
         model=name.value if isinstance(name, Known) else None,
@@ -210,6 +213,14 @@ def _work(
         end_s=client.now() + limits_s[0],
         request_s=limits_s[1],
     )
+
+
+def _longest_prompt(server: ServerFacts, slots: int) -> int:
+    """Return about how many tokens the longest of our prompts has, template included."""
+    usage = server.chat.value.usage if isinstance(server.chat, Known) else None
+    if usage is None or not usage.prompt_tokens:
+        return PROMPT_TOKENS
+    return min(PROMPT_TOKENS, usage.prompt_tokens + TOKENS_FOR_EACH * min(2 * slots, PROMPTS) + MARGIN_TOKENS)
 
 
 def _busy_before(work: _Work) -> Fact[int]:
@@ -339,8 +350,10 @@ def _round(work: _Work, tokens: int) -> Round:
         return lambda: ask_streamed(sending, number, prompt_of(number - 1), on_event)
 
     pending = [start(send(number)) for number in range(1, count + 1)]
-    requests = tuple(item.result() for item in pending)
-    samples = watch.finish()
+    try:
+        requests = tuple(item.result() for item in pending)
+    finally:
+        samples = watch.finish()
     streams = [request.times_s for request in requests if request.times_s]
     return Round(
         max_tokens=tokens,
@@ -406,7 +419,7 @@ def probe_late_request(work: _Work, tokens: int = 0) -> LateArrival:
 def _late(work: _Work, tokens: int) -> LateArrival:
     origin = work.client.now()
     watch = _Watch(work, origin)
-    has_text, late_begun = threading.Event(), threading.Event()
+    has_text = threading.Event()
 
     def first(_event: object, pieces: int) -> None:
         if pieces >= LATE_PIECES:
@@ -415,7 +428,6 @@ def _late(work: _Work, tokens: int) -> LateArrival:
     def second(_event: object, pieces: int) -> None:
         if pieces:
             watch.begin()
-            late_begun.set()
 
     def ask(number: int, limit: int, on_event: Callable[[object, int], None]) -> StreamedRequest:
         sending = Sending(work.client, "late-request", work.model, limit, work.bounds(), origin)
@@ -428,10 +440,12 @@ def _late(work: _Work, tokens: int) -> LateArrival:
             has_text.set()
 
     running = start(run_first)
-    has_text.wait(work.request_s)
-    late = ask(2, max(8, tokens // 3), second)
-    one = running.result()
-    samples = watch.finish()
+    try:
+        has_text.wait(work.request_s)
+        late = ask(2, max(8, tokens // 3), second)
+        one = running.result()
+    finally:
+        samples = watch.finish()
     joined = late.times_s[0] if late.times_s else None
     return LateArrival(
         running=one,

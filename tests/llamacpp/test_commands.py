@@ -31,9 +31,14 @@ def bin_dir(embedded_server: str) -> str:
     return str(Path(embedded_server).parent)
 
 
+ONE_THREAD = ("--threads", "1")
+"""Threads that spin for each other on a busy machine would make a decode take a hundred times as long."""
+QUICKLY = ("--verify", "--level", "basic")
+
+
 def serving(records: Path, bin_dir: str, model: str, *more: str) -> tuple[subprocess.Popen[str], str]:
     process = command.start(
-        ["serve", "--bin-dir", bin_dir, "--model", model, "--ctx-size", "512", *more], records
+        ["serve", "--bin-dir", bin_dir, "--model", model, "--ctx-size", "512", *ONE_THREAD, *more], records
     )
     line = command.wait_for_line(process, "serving on http")
     return process, line.split()[-1]
@@ -119,7 +124,7 @@ def test_serve_verify_once(records: Path, bin_dir: str, embedded_model: str) -> 
         "--ctx-size",
         "1024",
     ]
-    ran = command.run_json([*words, "--parallel", "2"], records)
+    ran = command.run_json([*words, "--parallel", "2", *ONE_THREAD], records)
     assert ran.status == 0, (ran.err, ran.open_findings())
     assert ran.record["strongest"] == "concurrency"
     assert ran.state("benchmark") == "not_tested"
@@ -137,7 +142,7 @@ def test_serve_verify_once(records: Path, bin_dir: str, embedded_model: str) -> 
 
 
 def test_serve_keeps_serving_and_passes_a_stop_on(records: Path, bin_dir: str, embedded_model: str) -> None:
-    process, url = serving(records, bin_dir, embedded_model, "--verify")
+    process, url = serving(records, bin_dir, embedded_model, *QUICKLY)
     with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
         assert answer.status == 200
     verified = command.run_json(["verify", url], records)
@@ -199,7 +204,7 @@ def test_a_server_that_is_killed_while_serving(records: Path, bin_dir: str, embe
 def test_a_killed_llamaops_leaves_a_readable_journal_and_no_server(
     records: Path, bin_dir: str, embedded_model: str
 ) -> None:
-    process, _url = serving(records, bin_dir, embedded_model, "--verify")
+    process, _url = serving(records, bin_dir, embedded_model, *QUICKLY)
     folder = max(records.iterdir())
     process.kill()
     process.communicate()
@@ -240,7 +245,7 @@ def test_a_flag_that_this_build_lacks_is_refused_with_the_nearest(
 
 def test_a_key_is_required_and_never_shown(records: Path, bin_dir: str, embedded_model: str) -> None:
     key = "correct-horse-battery-staple-42"
-    words = ["serve", "--verify", "--once", "--bin-dir", bin_dir, "--model", embedded_model]
+    words = ["serve", *QUICKLY, "--once", "--bin-dir", bin_dir, "--model", embedded_model, *ONE_THREAD]
     ran = command.run([*words, "--format", "json"], records, {"LLAMAOPS_API_KEY": key})
     assert ran.status == 0, ran.err
     assert ran.finding("server.key-is-required")["status"] == "passed"
