@@ -10,6 +10,9 @@ from typing import Any
 import msgspec
 
 MAX_BODY_BYTES = 1024 * 1024
+LEAST_CHARS = 16
+MOST_TOKEN = 6
+"""Characters of a piece that can be one token; a longer one is a phrase."""
 _STATUS = re.compile(
     r"^(?:(?P<method>GET|POST|PUT|DELETE|OPTIONS|HEAD) (?P<path>/\S*) (?:->|HTTP/[\d.]+\"?) ?"
     r"(?P<status>\d{3})\b|"
@@ -128,6 +131,7 @@ def _text_facts(answer: Answer) -> Iterator[tuple[str, str | int | float | bool]
     if isinstance(content, str):
         yield "answer_empty", not content.strip()
         yield "answer_one_token", one_token(content)
+        yield "answer_repeats", repeats(content)
         yield "answer_replacement", content.count("\ufffd") > 3  # noqa: PLR2004 - one may be a cut character
         yield "answer_chars", len(content)
     if choice is not None and isinstance(choice.get("finish_reason"), str):
@@ -147,14 +151,28 @@ def _text_facts(answer: Answer) -> Iterator[tuple[str, str | int | float | bool]
 
 
 def one_token(text: str) -> bool:
-    """Say whether a text is one character or one short piece over and over."""
+    """Say whether a text is one character, one short piece or one special token over and over."""
     stripped = "".join(text.split())
-    if len(stripped) < 16:  # noqa: PLR2004 - too short to tell
-        return False
-    return any(
-        len(stripped) >= 4 * size
-        and stripped == (stripped[:size] * (len(stripped) // size + 1))[: len(stripped)]
-        for size in range(1, 25)
+    period = _period(stripped, 24)
+    return bool(period) and (period <= MOST_TOKEN or (stripped[0] == "<" and stripped[period - 1] == ">"))
+
+
+def repeats(text: str) -> bool:
+    """Say whether a text is one phrase over and over."""
+    return bool(_period(" ".join(text.split()) + " ", 120))
+
+
+def _period(text: str, most: int) -> int:
+    """Return the length of the piece that a text repeats at least four times, or 0."""
+    if len(text) < LEAST_CHARS:
+        return 0
+    return next(
+        (
+            size
+            for size in range(1, min(most, len(text) // 4) + 1)
+            if text == (text[:size] * (len(text) // size + 1))[: len(text)]
+        ),
+        0,
     )
 
 

@@ -22,11 +22,19 @@ _EXIT = (
     re.compile(r"\bstatus=(\d{1,5})/[A-Z]"),
     re.compile(r"(?:rc|exit_status|returncode|exit_code)\"?[ =:]+(-?\d{1,10})\b"),
 )
-_SECRET_VARIABLE = re.compile(
-    r"^\s*(?:Environment=|-e |--env[ =]|export |- |ENV )?\s*[\"']?"
-    r"(\w*(?:API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)\w*)[=:] ?[\"']?([^\s\"'$<{]{6,})[\"']?\s*$",
-    re.MULTILINE,
+_TOLD = (
+    re.compile(
+        r"\b[A-Z0-9_]*(?:API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)[A-Z0-9_]*[\"']? ?[=:] ?[\"']?([^\s\"'$<{}\],;]{6,})"
+    ),
+    re.compile(r"--(?:api-key|hf-token|token|password)[ =][\"']?([^\s\"'$<-][^\s\"'$<]{2,})"),
+    re.compile(r"\s-hft[ =]([^\s$<]{6,})"),
+    re.compile(r"https?://[^\s/:@]+:([^\s/@$]{4,})@"),
+    re.compile(r"[?&](?:api[_-]?key|token|access_token)=([^\s&\"'$]{6,})", re.IGNORECASE),
+    re.compile(r"\b(hf_[A-Za-z0-9]{12,}|sk-[A-Za-z0-9_-]{16,})\b"),
 )
+"""What gives a secret away by its place or its form."""
+_BEARER = re.compile(r"bearer[ :]+([^\s\"'$<{]{6,})", re.IGNORECASE)
+MAX_SECRET_TEXT = 1_000_000
 
 
 class Situation(msgspec.Struct):
@@ -51,7 +59,7 @@ def situation_of(scans: Sequence[Scanned]) -> Situation:
             commands.append(command)
             secrets += command.secrets
             facts |= _of_command(command)
-        secrets += [value for _name, value in _SECRET_VARIABLE.findall(text[:1_000_000])]
+        secrets += _secrets_in(text[:MAX_SECRET_TEXT])
         if scan.part.kind in {"http-response", "text"}:
             facts |= dict(exchange.facts_of(exchange.answers(text)))
         if scan.part.kind == "http-request":
@@ -59,7 +67,14 @@ def situation_of(scans: Sequence[Scanned]) -> Situation:
         facts |= dict(_exit_status(text))
         facts |= dict(_timings(text))
     facts["kinds"] = " ".join(sorted({scan.part.kind for scan in scans}))
-    return Situation(tuple(scans), facts, tuple(dict.fromkeys(secrets)), tuple(commands))
+    return Situation(tuple(scans), facts, tuple(sorted(set(secrets), key=len, reverse=True)), tuple(commands))
+
+
+def _secrets_in(text: str) -> list[str]:
+    found = [value for pattern in _TOLD for value in pattern.findall(text)]
+    # A word after "bearer" may be prose; a key has digits or dashes, or is long.
+    found += [v for v in _BEARER.findall(text) if any(c.isdigit() or c in "-_" for c in v)]
+    return [value for value in found if not value.startswith(("/", "."))]
 
 
 def _exit_status(text: str) -> Iterable[tuple[str, Value]]:

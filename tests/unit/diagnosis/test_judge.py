@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from llamaops.diagnosis.judge import diagnose_parts, diagnose_text
 from llamaops.diagnosis.parts import Part, parts_of, recognise
@@ -84,6 +85,25 @@ def test_secrets_are_in_no_answer() -> None:
     text = msgspec.json.encode(diagnose_parts(parts)).decode()
     assert "s3cr3t" not in text
     assert "hf_abcdefgh" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[PATH=/usr/bin LLAMA_API_KEY=k3y-of-the-server]",
+        "curl -H 'Authorization: Bearer k3y-of-the-server' http://127.0.0.1:8080",
+        "llama-server -m m.gguf --api-key k3y-of-the-server",
+        "llama-server -hf acme/x -hft k3y-of-the-server",
+        "https://ana:k3y-of-the-server@models.example.org/a.gguf: error: not found",
+        "error: GET /v1/models?api_key=k3y-of-the-server failed",
+        '{"LLAMA_API_KEY": "k3y-of-the-server"} fatal error',
+        "Environment=HF_TOKEN=k3y-of-the-server",
+    ],
+)
+@pytest.mark.parametrize("kind", ["log", "inspect", "command", "config"])
+def test_a_secret_of_any_form_is_in_no_answer(text: str, kind: str) -> None:
+    found = diagnose_parts([Part(kind, "part", f"fatal error: before\n{text}\nfatal error: after\n")])
+    assert "k3y-of-the-server" not in msgspec.json.encode(found).decode()
 
 
 def test_kinds_are_recognised() -> None:
