@@ -44,7 +44,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Sliding window."""
     order: str = "before"
     """`before` (norm before each part), `after` (behind them), `parallel` (both parts side by side),
-    `encoder` (norm behind the sum), `single` (each layer is one part only)."""
+    `encoder` (norm behind the sum), `single` (each layer is one part only), `per_layer` (each layer has an
+    input of its own)."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -115,6 +116,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the gate of queries is copied out only behind attention."""
     unused_tensors: tuple[str, ...] = ()
     """Beginnings of the names of tensors that the engine does not load."""
+    cache_owners: int = 0
+    """How many first layers alone have a cache; 0: as the header says."""
+    copies_head: bool = False
+    """Whether a tied head is a second copy on the host too: the head is made before the embedding."""
+    has_deep_inputs: bool = False
+    """Whether the first layers may each have a further part of the input added."""
     has_indexer: bool = False
     """Whether there are further caches that are not worked out."""
     has_head: bool = False
@@ -147,6 +154,19 @@ _DELTA = Architecture(
 _BERT = Architecture(
     order="encoder", norm="layer", rope="none", head_norm="joined", is_encoder=True, ffn="gelu_plain"
 )
+_NEMOTRON_H = Architecture(
+    recurrent="mamba2",
+    recurrent_layers="no_kv_heads_no_ffn",
+    head_norm="none",
+    rope="none",
+    order="single",
+    ffn="relu_squared",
+    expert_ffn="relu_squared",
+    expert_norm="key",
+    expert_gate="sigmoid",
+    gathers_late=True,
+    norms_before_gathering=True,
+)
 _NO_GRAPH = Architecture(has_graph=False)
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -165,6 +185,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "qwen2moe": replace(_PLAIN, expert_norm="no", shared_expert="divided"),
     "qwen3": Architecture(),
     "qwen3moe": Architecture(),
+    "qwen3vl": Architecture(positions=4, has_deep_inputs=True),
+    "qwen3vlmoe": Architecture(positions=4, has_deep_inputs=True),
     "hunyuan-dense": Architecture(head_norm="behind_rope"),
     "hunyuan-moe": Architecture(head_norm="behind_rope"),
     "smollm3": Architecture(head_norm="none", rope="step"),
@@ -240,6 +262,11 @@ ARCHITECTURES: dict[str, Architecture] = {
         _GEMMA, head_norm="heads", scales_embedding="tokens", is_encoder=True, has_head=True,
         window=Window(period=6),
     ),
+    "gemma4": Architecture(
+        order="per_layer", copies_head=True, ffn="gelu", scales_embedding="tokens", scales_logits="soft_cap",
+        gathers_late=True, norms_before_gathering=True, expert_ffn="gelu", expert_gate="soft_max",
+        window=Window(period=0),
+    ),
     "gpt-oss": Architecture(
         head_norm="none", head_width="rotated", ffn_norm="post_attention_norm", post_attention_norm="",
         expert_norm="no", expert_gate="soft_max_weight", expert_ffn="silu_limited", gathers_late=True,
@@ -265,11 +292,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         recurrent="mamba2", recurrent_layers="no_kv_heads", head_norm="none", rope="switch",
         scales_logits="key",
     ),
-    "nemotron_h": Architecture(
-        recurrent="mamba2", recurrent_layers="no_kv_heads_no_ffn", head_norm="none", rope="none",
-        order="single", ffn="relu_squared", expert_ffn="relu_squared", expert_norm="key",
-        expert_gate="sigmoid", gathers_late=True, norms_before_gathering=True,
-    ),
+    "nemotron_h": _NEMOTRON_H,
+    "nemotron_h_moe": _NEMOTRON_H,
     "lfm2": Architecture(recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True),
     "lfm2moe": Architecture(
         recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True, expert_gate="key",
@@ -292,7 +316,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     # Caches are exact, the graph is not described.
     "grok": _NO_GRAPH,
     "arctic": _NO_GRAPH,
-    "nemotron_h_moe": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads_no_ffn"),
     "plamo2": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads"),
     "plamo3": replace(_NO_GRAPH, window=Window(period=8, needs_key=True)),
     "kimi-linear": replace(_NO_GRAPH, recurrent="kda", recurrent_layers="no_kv_heads"),
@@ -300,8 +323,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "rwkv6": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
-    "gemma3n": replace(_NO_GRAPH, window=Window(period=5)),
-    "gemma4": replace(_NO_GRAPH, window=Window(period=0)),
+    "gemma3n": replace(_NO_GRAPH, window=Window(period=5), copies_head=True, cache_owners=20),
     "smallthinker": replace(
         _NO_GRAPH, window=Window(period=4, full_first=True, needs_key=True, forced_tokens=4096)
     ),
@@ -312,7 +334,5 @@ ARCHITECTURES: dict[str, Architecture] = {
     "granite_swa": replace(_NO_GRAPH, window=Window(period=0)),
     "mellum": replace(_NO_GRAPH, window=Window(period=4, needs_key=True)),
     "grovemoe": _NO_GRAPH,
-    "qwen3vl": replace(_NO_GRAPH, positions=4),
-    "qwen3vlmoe": replace(_NO_GRAPH, positions=4),
     "mistral4": replace(_NO_GRAPH, attention="mla"),
 }  # fmt: skip

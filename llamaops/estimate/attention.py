@@ -98,6 +98,18 @@ def project_heads(
     return views[0], views[1], views[2]
 
 
+def attend_shared(b: Building, layer: int, q: Tensor, owner: int) -> Tensor:
+    """Attend with the keys and values that another layer stored, and project the result."""
+    g = b.g
+    windowed = b.layout.windowed[layer]
+    cache = b.window_cache if windowed else b.full_cache
+    if cache.rotation_k is not None:
+        q = b.rotate(q, cache.rotation_k)
+    g.expand(q)
+    cur = _read(b, layer, owner, cache, q, None, windowed=windowed)
+    return b.project(cur, layer, "attn_output")
+
+
 def attend(
     b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor, *, output: str, kq_bias: Tensor | None = None
 ) -> Tensor:
@@ -137,7 +149,21 @@ def _attend_with_cache(
     keys, values = cache_tensors(b, layer, cache, windowed=windowed)
     g.expand(store_keys(b, cache, keys, k))
     g.expand(store_values(b, cache, values, v))
-    kv_heads = b.model.kv_heads(layer)
+    return _read(b, layer, layer, cache, q, kq_bias, windowed=windowed)
+
+
+def _read(
+    b: Building,
+    layer: int,
+    owner: int,
+    cache: CacheView,
+    q: Tensor,
+    kq_bias: Tensor | None,
+    *,
+    windowed: bool,
+) -> Tensor:
+    keys, values = cache_tensors(b, owner, cache, windowed=windowed)
+    kv_heads = b.model.kv_heads(owner)
     key_view = view_keys(b, cache, keys, b.model.key_length(windowed=windowed), kv_heads)
     value_view = view_values(b, cache, values, b.model.value_length(windowed=windowed), kv_heads)
     cur = scores(b, q, key_view, value_view, cache.mask, layer, kq_bias=kq_bias)

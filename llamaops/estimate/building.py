@@ -79,6 +79,7 @@ class Building:
         self.layout: Layout = layout_of(model, architecture)
         self.recurrent_views: dict[str, Tensor] = {}
         self._weights: dict[str, Tensor] = {}
+        self.input_row = 0
 
     # Weights
 
@@ -175,6 +176,18 @@ class Building:
         cells = window_cells(self.load, self.layout.window_tokens)
         return CacheView(self, cells, layers, windowed=True)
 
+    @cached_property
+    def further_inputs(self) -> int:
+        """Return how many first layers have an input of their own beside the embedding."""
+        return self.model.number("n_deepstack_layers") if self.arch.has_deep_inputs else 0
+
+    def add_deep_input(self, x: Tensor, layer: int) -> Tensor:
+        """Add a layer's own part of the input."""
+        if layer >= self.further_inputs:
+            return x
+        g = self.g
+        return g.add(x, g.view(self.input_embeddings, (self.model.width, self.tokens), (self.input_row,)))
+
     def embed(self) -> Tensor:
         """Look the tokens up, and add the inputs for embeddings that stay in memory unread.
 
@@ -183,15 +196,22 @@ class Building:
         """
         g, width, build = self.g, self.model.width, self.load.build
         table = self.need("token_embd.weight")
+        more = self.further_inputs * width
         cur = g.get_rows(table, Graph.input(I32, (self.tokens,), "tokens"))
+        cur = g.pad(cur, more) if more else cur
         g.expand(cur)
         if build.takes_embeddings:
-            g.expand(Graph.input(F32, (width, self.tokens), "embeddings"))
+            g.expand(Graph.input(F32, (width + more, self.tokens), "embeddings"))
         if build.mixes_inputs:
             rows = g.get_rows(table, Graph.input(I32, (self.tokens,), "mixed_tokens"))
-            given = Graph.input(F32, (width, self.tokens), "mixed_embeddings")
+            rows = g.pad(rows, more) if more else rows
+            given = Graph.input(F32, (width + more, self.tokens), "mixed_embeddings")
             places = Graph.input(I64, (self.tokens,), "mixed_places")
             g.expand(g.set_rows(g.cont(rows), given, places))
+        if more:
+            self.input_row = row_bytes(F32, width + more)
+            cur = g.view(cur, (width, self.tokens), (self.input_row,))
+        self.input_embeddings = cur
         if self.model.real("embedding_scale") or self.arch.scales_input:
             cur = g.scale(cur)
         g.expand(cur)

@@ -13,6 +13,7 @@ from llamaops.estimate.building import Building
 from llamaops.estimate.feed_forward import feed_forward
 from llamaops.estimate.graph import F32, I32, Graph, Tensor
 from llamaops.estimate.model import Model
+from llamaops.estimate.per_layer_inputs import per_layer_layers
 from llamaops.estimate.plan import Load
 from llamaops.estimate.rwkv import rwkv7_layers
 
@@ -42,7 +43,12 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     b = Building(model, architecture, load, tokens=tokens, outputs=outputs)
     cur = b.embed()
     cur = _first(b, cur)
-    cur = rwkv7_layers(b, cur) if architecture.recurrent == "rwkv7" else _layers(b, cur)
+    if architecture.recurrent == "rwkv7":
+        cur = rwkv7_layers(b, cur)
+    elif architecture.order == "per_layer":
+        cur = per_layer_layers(b, cur)
+    else:
+        cur = _layers(b, cur)
     _finish(b, cur)
     return b.g
 
@@ -68,7 +74,7 @@ def _layers(b: Building, cur: Tensor) -> Tensor:
     for layer in range(b.model.layers):
         wants = layer == last and not b.arch.gathers_late
         build = _LAYERS.get(b.arch.order, _layer)
-        cur = build(b, cur, layer, wants)
+        cur = b.add_deep_input(build(b, cur, layer, wants), layer)
     return cur
 
 

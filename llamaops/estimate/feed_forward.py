@@ -15,7 +15,13 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
     """Return the feed-forward part of a layer, of whichever kind its tensors are."""
     if b.in_block(layer, "ffn_gate_inp") is None:
         return dense(b, cur, layer, ("ffn_up", "ffn_gate", "ffn_down"), b.arch.ffn)
-    out = experts(b, cur, layer)
+    latent = b.in_block(layer, "ffn_latent_down")
+    if latent is None:
+        out = experts(b, cur, layer)
+    else:
+        logits = b.project(cur, layer, "ffn_gate_inp")
+        out = experts(b, b.g.mul_mat(latent, cur), layer, logits=logits)
+        out = b.g.mul_mat(b.need_in_block(layer, "ffn_latent_up"), out)
     if b.in_block(layer, "ffn_up_shexp") is None:
         return out
     shared = dense(b, cur, layer, ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp"), b.arch.ffn)
@@ -46,13 +52,14 @@ def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kin
     return b.project(cur, layer, down_name)
 
 
-def experts(b: Building, cur: Tensor, layer: int) -> Tensor:
-    """Return the experts' part: choose, weight, compute the chosen ones, sum."""
+def experts(b: Building, cur: Tensor, layer: int, *, logits: Tensor | None = None) -> Tensor:
+    """Return the experts' part: choose (by `logits` where given), weight, compute the chosen ones, sum."""
     g, model, arch = b.g, b.model, b.arch
     count = model.number("expert_count")
     used = model.at("expert_used_count", layer)
     width, tokens = cur.ne[0], cur.ne[1]
-    logits = b.project(cur, layer, "ffn_gate_inp")
+    if logits is None:
+        logits = b.project(cur, layer, "ffn_gate_inp")
     probabilities = _probabilities(b, logits)
     selection = probabilities
     bias = b.in_block(layer, "exp_probs_b", "bias")

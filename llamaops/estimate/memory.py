@@ -125,8 +125,9 @@ def _weights(
     model: Model, load: Load, architecture: Architecture | None, parts: list[Part], unknown: list[str]
 ) -> None:
     unused = architecture.unused_tensors if architecture else ()
+    copies = architecture is not None and architecture.copies_head
     has_head = architecture is None or architecture.has_head or not architecture.is_encoder
-    found = weight_bytes(model, load, unused=unused, has_head=has_head)
+    found = weight_bytes(model, load, unused=unused, has_head=has_head, copies_head=copies)
     parts += [
         _exact("weights", HOST, found.host, WEIGHTS_FORMULA),
         _exact("weights", DEVICE, found.device, WEIGHTS_FORMULA),
@@ -146,7 +147,7 @@ def _context(
 ) -> None:
     if architecture is not None and architecture.is_encoder:
         return
-    owns = None
+    owns = (architecture.cache_owners or None) if architecture else None
     if model.number("attention.shared_kv_layers"):
         owns = model.layers - model.number("attention.shared_kv_layers")
     caches = cache_bytes(model, layout, load, owns=owns)

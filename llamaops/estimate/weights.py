@@ -15,7 +15,7 @@ PADDING = 32
 HOST_PADDING = 64
 """Padding of host memory that a card can read directly."""
 INPUT_NAMES = ("token_embd.", "position_embd.", "token_types.", "per_layer_token_embd.")
-FIRST_LAYER_NAMES = ("token_embd_norm.",)
+FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_proj_norm.")
 """Tensors that go with the first layer; where there are short convolutions the last norm has this name."""
 ROTATION_NAMES = ("rope_freqs.", "rope_factors_")
 """Small tensors that every layer reads: they are wherever there is a layer."""
@@ -36,12 +36,18 @@ class WeightBytes(msgspec.Struct, frozen=True):
 
 
 def weight_bytes(
-    model: Model, load: Load, *, unused: tuple[str, ...] = (), has_head: bool = True
+    model: Model,
+    load: Load,
+    *,
+    unused: tuple[str, ...] = (),
+    has_head: bool = True,
+    copies_head: bool = False,
 ) -> WeightBytes:
     """Return where the bytes of the weights go.
 
     Units: bytes. `unused`: beginnings of the names of tensors that the engine does not load; `has_head`:
-    whether there is an output head, for which a tied embedding is loaded a second time.
+    whether there is an output head, for which a tied embedding is loaded a second time on a card, and with
+    `copies_head` on the host too.
     """
     host = device = 0
     unknown = []
@@ -58,8 +64,12 @@ def weight_bytes(
             device += padded(weight.size_bytes, PADDING)
         if not is_on_card(model, weight, first, load) or (rotates and first > 0):
             host += padded(weight.size_bytes, padding)
-    if load.gpu_layers > 0 and has_head and model.is_tied:
-        device += padded(model.by_name["token_embd.weight"].size_bytes or 0, PADDING)
+    if has_head and model.is_tied:
+        head = model.by_name["token_embd.weight"].size_bytes or 0
+        if load.gpu_layers > 0:
+            device += padded(head, PADDING)
+        elif copies_head:
+            host += padded(head, padding)
     return WeightBytes(host, device, tuple(unknown))
 
 
