@@ -267,8 +267,6 @@ def probe_concurrency(work: _Work) -> tuple[Round, ...]:
             break
         if work.slots > 1 and done.long_enough and done.side_by_side <= 1 and _attempt > 0:
             break
-        if work.slots == 1 and done.long_enough:
-            break
         tokens = longer
     return tuple(rounds)
 

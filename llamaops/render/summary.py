@@ -44,7 +44,10 @@ def _lines(record: View, folder: str | None) -> Iterator[Line]:
     passed = sum(f.status == "passed" for f in record.findings)
     gaps = len(record.gaps) + sum(b.state == "not_tested" for b in record.boundaries)
     yield Line(f"{gaps} things this record does not show (see `record show`)", "dim")
-    yield Line(f"{passed} of {len(record.findings)} checks passed; {one_line(record.ended, 200)}")
+    left_out = sum(f.why == "not_selected" for f in record.findings)
+    asked = f", {left_out} left out as asked" if left_out else ""
+    total = len(record.findings) - left_out
+    yield Line(f"{passed} of {total} checks passed{asked}; {one_line(record.ended, 200)}")
     if folder is not None:
         yield Line(f"record: {folder}")
         yield Line(f"read it: llamaops record show {record.id}")

@@ -37,9 +37,10 @@ def open_findings(record: View) -> tuple[list[Finding], dict[str, list[Finding]]
     """Return the findings that did not pass, and those that could not be judged for a shared reason.
 
     A file that is not there leaves a dozen checks unknown, all for what one failed check already says:
-    those are returned apart, by their common summary, so that they do not bury the failure.
+    those are returned apart, by their common summary, so that they do not bury the failure. What the operator
+    left out is in neither: the gaps name it.
     """
-    bad = [f for f in record.findings if f.status != "passed"]
+    bad = [f for f in record.findings if f.status != "passed" and f.why != "not_selected"]
     summaries = Counter(f.summary for f in bad)
     shared: dict[str, list[Finding]] = {}
     alone = []

@@ -94,7 +94,7 @@ def test_more_than_its_slots_contradicts(server: ServerFacts) -> None:
 
 
 def test_one_slot_queues_and_says_that_joining_is_not_applicable(server: ServerFacts) -> None:
-    one = facts(request(1), request(2), slots=1, side_by_side=1)
+    one = facts(request(1), request(2, 0.7), slots=1, side_by_side=1)
     found = verdict(slots_run_side_by_side(one, server))
     assert found.holds
     assert "not applicable" in found.summary
@@ -120,6 +120,11 @@ def test_not_observed_is_unknown_and_never_a_pass(
 ) -> None:
     with pytest.raises(NotKnownError, match=said):
         slots_run_side_by_side(made, server)
+
+
+def test_one_slot_whose_requests_came_at_once_is_not_passed(server: ServerFacts) -> None:
+    with pytest.raises(NotKnownError, match="came at once"):
+        slots_run_side_by_side(facts(request(1), request(2, 0.3), slots=1, side_by_side=1), server)
 
 
 def test_one_failed_request_fails_and_the_others_are_kept(server: ServerFacts) -> None:
