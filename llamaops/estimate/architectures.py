@@ -44,8 +44,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Sliding window."""
     order: str = "before"
     """`before` (norm before each part), `after` (behind them), `parallel` (both parts side by side),
-    `encoder` (norm behind the sum), `single` (each layer is one part only), `per_layer` (each layer has an
-    input of its own)."""
+    `encoder` (norm behind the sum), `optional` (a layer may lack either part), `single` (each layer is one
+    part only), `per_layer` (each layer has an input of its own)."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -118,6 +118,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Beginnings of the names of tensors that the engine does not load."""
     cache_owners: int = 0
     """How many first layers alone have a cache; 0: as the header says."""
+    gates_result: bool = False
+    """Whether a matrix of its own makes a gate for the result of attention."""
     copies_head: bool = False
     """Whether a tied head is a second copy on the host too: the head is made before the embedding."""
     has_deep_inputs: bool = False
@@ -172,7 +174,7 @@ _NO_GRAPH = Architecture(has_graph=False)
 ARCHITECTURES: dict[str, Architecture] = {
     # One norm before each part, gated feed-forward, rope.
     "llama": _PLAIN,
-    "deci": replace(_PLAIN, has_graph=False),
+    "deci": replace(_PLAIN, order="optional"),
     "xverse": _PLAIN,
     "qwen": _PLAIN,
     "qwen2": _PLAIN,
@@ -181,6 +183,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     "ernie4_5": _PLAIN,
     "ernie4_5-moe": replace(_PLAIN, expert_gate="soft_max"),
     "pangu-embedded": _PLAIN,
+    "paddleocr": replace(_PLAIN, positions=4),
+    "maincoder": Architecture(head_norm="behind_rope"),
+    "hunyuan_vl": Architecture(head_norm="behind_rope", positions=4),
     "qwen2vl": replace(_PLAIN, positions=4),
     "qwen2moe": replace(_PLAIN, expert_norm="no", shared_expert="divided"),
     "qwen3": Architecture(),
@@ -248,6 +253,10 @@ ARCHITECTURES: dict[str, Architecture] = {
         window=Window(period=4, default_tokens=4096, only_blocks=64),
     ),
     # Windows.
+    "afmoe": replace(
+        _SHARED, rope="step", scales_embedding="always", gates_result=True, expert_gate_default=2,
+        window=Window(period=4, needs_key=True),
+    ),
     "exaone-moe": replace(
         _SHARED, rope="windowed", window=Window(period=4, default_tokens=128),
     ),
@@ -327,7 +336,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     "smallthinker": replace(
         _NO_GRAPH, window=Window(period=4, full_first=True, needs_key=True, forced_tokens=4096)
     ),
-    "afmoe": replace(_NO_GRAPH, window=Window(period=4, needs_key=True)),
     "cohere2moe": replace(_NO_GRAPH, window=Window(period=4, full_first=True)),
     "mimo2": replace(_NO_GRAPH, window=Window(period=0)),
     "step35": replace(_NO_GRAPH, window=Window(period=0)),

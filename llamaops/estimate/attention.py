@@ -43,7 +43,11 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
         q = g.mul(q, b.attention_scale)
     if arch.scales_query:
         q = g.scale(q)
-    return attend(b, layer, q, k, v, output="attn_output")
+    if not arch.gates_result:
+        return attend(b, layer, q, k, v, output="attn_output")
+    attended = attend(b, layer, q, k, v, output="")
+    gate = g.unary(b.project(cur, layer, "attn_gate"))
+    return b.project(g.mul(attended, gate), layer, "attn_output")
 
 
 def _joined_norm(b: Building, heads: Tensor, layer: int, name: str) -> Tensor:

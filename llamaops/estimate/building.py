@@ -129,7 +129,10 @@ class Building:
     @cached_property
     def positions(self) -> Tensor:
         """Return the input of positions."""
-        return Graph.input(I32, (self.tokens * self.arch.positions,), "positions")
+        sections = self.model.value("rope.dimension_sections")
+        has_sections = isinstance(sections, tuple) and any(sections)
+        each = self.arch.positions if has_sections or self.arch.attention == "gated" else 1
+        return Graph.input(I32, (self.tokens * each,), "positions")
 
     @cached_property
     def attention_scale(self) -> Tensor | None:

@@ -183,6 +183,21 @@ def _single_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     return g.add(cur, x)
 
 
+def _optional_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    """Return a layer that may lack attention, have a matrix instead, or lack the other part (deci)."""
+    g, heads = b.g, b.model.heads(layer)
+    cur, residual = x, x
+    if heads and not b.model.kv_heads(layer):
+        cur = b.project(b.named_norm(x, layer, "attn_norm"), layer, "attn_output")
+    elif heads:
+        cur = _mix(b, b.named_norm(x, layer, "attn_norm"), layer)
+    if wants:
+        cur, residual = g.get_rows(cur, b.wanted_rows), g.get_rows(residual, b.wanted_rows)
+    if not b.model.at("feed_forward_length", layer):
+        return x
+    return _ffn(b, g.add(cur, residual) if heads else cur, layer)
+
+
 def _encoder_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     g = b.g
     cur = _mix(b, x, layer)
@@ -200,6 +215,7 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
     "encoder": _encoder_layer,
     "stablelm": _stable_layer,
     "single": _single_layer,
+    "optional": _optional_layer,
 }
 
 

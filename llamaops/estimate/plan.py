@@ -111,8 +111,8 @@ def layout_of(model: Model, architecture: Architecture | None) -> Layout:
         recurrent = [False] * count
     if kind == "all":
         attends = [False] * count
-    elif kind == "beside":
-        attends = [True] * count
+    elif kind in {"beside", ""}:
+        attends = [True] * count  # a layer without heads still has a row of values without flash attention
     else:
         attends = [not r and model.kv_heads(i) > 0 for i, r in enumerate(recurrent)]
     return Layout(tuple(windowed), tuple(recurrent), tuple(attends), tokens)
