@@ -83,7 +83,7 @@ class _Judgement:
 
     def _only_a_warning(self, first: Candidate) -> bool:
         """Say whether the worst is a plain warning of a program that is proven to work."""
-        plain = first.rule.severity == "warn" and first.rule.tier != "cause"
+        plain = first.rule.severity in {"warn", "info"} and first.rule.tier != "cause"
         alone = sum(s.part.kind != "command" for s in self._scans) < 2  # noqa: PLR2004 - a log by itself
         return plain and alone and self._marks.proven()[0] is not None and self._all_understood()
 
@@ -130,7 +130,9 @@ class _Judgement:
             others.append(self._cause(candidate, self._other_role(candidate, role, first)))
         unexplained = self._unexplained()
         count = sum(s.error_count for s in self._scans)
-        verdict, slug, summary = self._verdict(first, primary, others, unexplained)
+        open_ones = [c for c in order if roles[id(c)] == "primary" and _SEVERITY[c.rule.severity] == 0]
+        wrapper = self._cause(open_ones[0], "symptom") if first is None and open_ones else None
+        verdict, slug, summary = self._verdict(primary, wrapper, others, unexplained)
         proven, proof = self._marks.proven()
         return Diagnosis(
             verdict=verdict,
@@ -148,22 +150,14 @@ class _Judgement:
 
     def _verdict(
         self,
-        first: Candidate | None,
         primary: Cause | None,
+        wrapper: Cause | None,
         others: list[Cause],
         unexplained: tuple[UnexplainedError, ...],
     ) -> tuple[Verdict, str, str]:
-        if first is not None and primary is not None:
+        if primary is not None:
             verdict: Verdict = "no_fault" if primary.severity == "info" else "fault"
             return verdict, primary.slug, primary.says
-        wrapper = next(
-            (
-                c
-                for c in others
-                if c.severity in {"fatal", "error"} and c.role not in {"recovered", "harmless", "earlier"}
-            ),
-            None,
-        )
         if wrapper is None and not unexplained:
             recovered = next((c for c in others if c.role == "recovered"), None)
             if recovered is not None:

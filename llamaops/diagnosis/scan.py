@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable
 
@@ -17,6 +18,7 @@ from llamaops.facts.load_log_patterns import ERROR_TEXT, NOT_AN_ERROR, compiled
 from llamaops.schema.fact import Source
 
 LOG_KINDS = ("log", "text")
+GENERATED_TEXT = re.compile(r'("(?:content|reasoning_content|reasoning|text|prompt)":\s*")(?:[^"\\]|\\.)*"')
 MAX_LINE_BYTES = 256 * 1024
 WINDOW_BYTES = 8192
 FIRST_HITS = 4
@@ -128,6 +130,7 @@ class Scanner:
             for index, signal in enumerate(signals)
             if signal.concerns(part.kind) and (signal.needles or part.kind not in LOG_KINDS)
         )
+        self._of_answers = frozenset(i for i, s in enumerate(signals) if "http-response" in s.kinds)
         self._explaining = frozenset(i for i, signal in enumerate(signals) if signal.explains)
         marks = MARK_NEEDLES if facts else ()
         self._needles = Needles(signals, part.kind, facts=facts, marks=marks, errors=ERROR_NEEDLES)
@@ -237,6 +240,8 @@ class Scanner:
             return
         text = line.text
         signals = [signal for signal in self._matcher.matches(text) if signal in self._wanted]
+        if self._kind == "http-response" and signals:
+            signals = self._without_generated(text, signals)
         if not self._every_line:
             self._thin_out(raw, signals)
         shown = raw.strip()[:SHOWN_CHARS]
@@ -245,10 +250,20 @@ class Scanner:
         if self._reader is not None:
             self._mark(text, shown, number)
         self._neighbours(shown)
+        if self._kind == "http-response":
+            line = _plain(GENERATED_TEXT.sub(r'\1"', text))  # what a model wrote is no error
         if _is_error(line):
             self._error_lines += 1
             self._error(shown, number, known=any(i in self._explaining for i in signals))
         self._recent.append(shown[:300])
+
+    def _without_generated(self, text: str, signals: list[int]) -> list[int]:
+        """Leave out signals that only the generated text has, unless a rule asks for answers."""
+        plain = GENERATED_TEXT.sub(r'\1"', text)
+        if plain == text:
+            return signals
+        still = set(self._matcher.matches(plain))
+        return [i for i in signals if i in still or i in self._of_answers]
 
     def _mark(self, text: str, shown: str, number: int) -> None:
         if not any(needle in text for needle in MARK_NEEDLES):

@@ -24,7 +24,8 @@ _EXIT = (
 )
 _TOLD = (
     re.compile(
-        r"\b[A-Z0-9_]*(?:API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)[A-Z0-9_]*[\"']? ?[=:] ?[\"']?([^\s\"'$<{}\],;]{6,})"
+        r"\b[A-Z0-9_]*(?:API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)[A-Z0-9_]*"
+        r"[\"']? ?[=:] ?[\"']?([^\s\"'$<{}\],;]{6,})"
     ),
     re.compile(r"--(?:api-key|hf-token|token|password)[ =][\"']?([^\s\"'$<-][^\s\"'$<]{2,})"),
     re.compile(r"\s-hft[ =]([^\s$<]{6,})"),
