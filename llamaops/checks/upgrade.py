@@ -74,7 +74,10 @@ def candidate_verifies_as_well(canary: CanaryFacts) -> Verdict:
         raise NotKnownError("failed", f"the build in use did not come up: {now.why_not}")
     worse = [name for name in then.failed if name not in now.failed]
     better = [name for name in now.failed if name not in then.failed]
-    said = f"{then.judged - len(then.failed)} of {then.judged} required checks pass"
+    good = then.judged - len(then.failed) - len(then.not_shown)
+    said = f"{good} of {then.judged} required checks pass"
+    if then.not_shown:
+        said += f"; not shown: {', '.join(then.not_shown)}"
     if better:
         said += f"; better: {', '.join(better)}"
     return Verdict(

@@ -68,7 +68,9 @@ class CanarySide(Shape, frozen=True, kw_only=True):
     why_not: str = ""
     """Why not, where it did not."""
     failed: tuple[str, ...] = ()
-    """Required checks of the verification that did not pass."""
+    """Required checks of the verification that failed."""
+    not_shown: tuple[str, ...] = ()
+    """Required checks of the verification that could not be judged."""
     judged: int = 0
     """Required checks that were judged."""
     templates: tuple[Fact[str], ...] = ()

@@ -258,7 +258,8 @@ class _Side:
         load = self._groups.get(LoadFacts)
         return msgspec.structs.replace(
             side,
-            failed=tuple(f.check for f in required if f.status != "passed"),
+            failed=tuple(f.check for f in required if f.status == "failed"),
+            not_shown=tuple(f.check for f in required if f.status in {"unknown", "error"}),
             judged=len(required),
             memory=_memory(load) if isinstance(load, LoadFacts) else None,
         )

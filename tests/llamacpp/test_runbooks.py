@@ -159,10 +159,8 @@ def test_bounded_smoke(records: Path, bin_dir: str, embedded_model: str) -> None
     assert ran.record["strongest"] == "generated_output"
 
 
-def test_serve_and_verify(records: Path, bin_dir: str, embedded_model: str) -> None:
-    ran = run_book(
-        "serve-and-verify", records, model=embedded_model, bin_dir=bin_dir, ctx_size=512, max_tokens=24
-    )
+def test_serve_and_verify(records: Path, stand_in: str, embedded_model: str) -> None:
+    ran = run_book("serve-and-verify", records, model=embedded_model, bin_dir=stand_in, ctx_size=512)
     all_done(ran)
     assert ran.record["strongest"] == "api_response"
     serve, ask = ran.record["facts"]["runbook"]["steps"]

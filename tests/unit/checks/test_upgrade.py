@@ -124,6 +124,16 @@ def test_what_already_fails_now_is_not_worse() -> None:
     assert not_passed(bad, current=bad) == {}
 
 
+def test_what_could_not_be_judged_is_named_and_is_not_worse() -> None:
+    unsure = side(not_shown=("server.stream-arrives-over-time",))
+    assert not_passed(unsure) == {}
+    facts = CanaryFacts(current=side(), candidate=unsure, flags=flags())
+    check = next(c for c in all_checks(["upgrade"]) if c.id == "upgrade.candidate-verifies-as-well")
+    finding = run_check(check, {CanaryFacts: facts})
+    assert finding is not None
+    assert "39 of 40 required checks pass; not shown: server.stream-arrives-over-time" in finding.summary
+
+
 def test_an_answer_of_one_build_only_is_unknown_and_of_none_nothing() -> None:
     gone = (Unknown(why="absent", detail="no /apply-template", source=HERE),)
     assert not_passed(side(templates=gone)) == {"upgrade.templates-agree": "unknown"}
