@@ -33,9 +33,25 @@ def _lines(record: View) -> Iterator[str]:
     yield from _boundaries(record)
     yield from _findings(record)
     yield from _gaps(record)
+    yield from _timelines(record)
     yield from _facts(record.facts)
     yield from _steps(record)
     yield from _evidence(record)
+
+
+def _timelines(record: View) -> Iterator[str]:
+    from llamaops.render.timeline import timelines
+
+    for number, (title, lines) in enumerate(timelines(record.facts)):
+        if number == 0:
+            yield "## Requests at once"
+            yield ""
+            yield "`.` waits, `#` text comes, `-` runs and no text comes; nothing here measures speed."
+            yield ""
+        yield f"{cell(title)}:"
+        yield ""
+        yield from ("```text", *lines, "```")
+        yield ""
 
 
 def _boundaries(record: View) -> Iterator[str]:
