@@ -44,8 +44,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Sliding window."""
     order: str = "before"
     """`before` (norm before each part), `after` (behind them), `parallel` (both parts side by side),
-    `encoder` (norm behind the sum), `optional` (a layer may lack either part), `single` (each layer is one
-    part only), `per_layer` (each layer has an input of its own)."""
+    `encoder` (norm behind the sum), `routed_first` (experts are chosen by a layer's input), `optional` (a
+    layer may lack either part), `single` (each layer is one part only), `per_layer` (each layer has an input
+    of its own)."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -118,6 +119,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Beginnings of the names of tensors that the engine does not load."""
     cache_owners: int = 0
     """How many first layers alone have a cache; 0: as the header says."""
+    scales_result: bool = False
+    """Whether the result of attention is scaled where the header says so."""
     gates_result: bool = False
     """Whether a matrix of its own makes a gate for the result of attention."""
     copies_head: bool = False
@@ -131,7 +134,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     has_graph: bool = True
     """Whether its graph is described; without, compute is a band."""
     head_width: str = "value"
-    """Which key gives the width of a head: `value` or `rotated`."""
+    """Which key gives the width of a head: `value`, `rotated`, or `own` (keys and values have their own)."""
 
 
 _WINDOW_4 = Window(period=4)
@@ -257,6 +260,14 @@ ARCHITECTURES: dict[str, Architecture] = {
         _SHARED, rope="step", scales_embedding="always", gates_result=True, expert_gate_default=2,
         window=Window(period=4, needs_key=True),
     ),
+    "mimo2": Architecture(
+        head_norm="none", head_width="own", expert_gate="sigmoid", scales_result=True,
+        window=Window(period=0),
+    ),
+    "smallthinker": Architecture(
+        order="routed_first", head_norm="none", rope="windowed_or_all", expert_gate="key",
+        window=Window(period=4, full_first=True, needs_key=True, forced_tokens=4096),
+    ),
     "exaone-moe": replace(
         _SHARED, rope="windowed", window=Window(period=4, default_tokens=128),
     ),
@@ -333,11 +344,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
     "gemma3n": replace(_NO_GRAPH, window=Window(period=5), copies_head=True, cache_owners=20),
-    "smallthinker": replace(
-        _NO_GRAPH, window=Window(period=4, full_first=True, needs_key=True, forced_tokens=4096)
-    ),
     "cohere2moe": replace(_NO_GRAPH, window=Window(period=4, full_first=True)),
-    "mimo2": replace(_NO_GRAPH, window=Window(period=0)),
     "step35": replace(_NO_GRAPH, window=Window(period=0)),
     "granite_swa": replace(_NO_GRAPH, window=Window(period=0)),
     "mellum": replace(_NO_GRAPH, window=Window(period=4, needs_key=True)),

@@ -17,7 +17,10 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
     width = model.rotated if arch.head_width == "rotated" else model.value_length(windowed=windowed)
     heads, kv_heads = model.heads(layer), model.kv_heads(layer)
     in_rows = arch.head_norm == "rows"
-    q, k, v = project_heads(b, cur, layer, (width, heads), (width, kv_heads), in_heads=not in_rows)
+    key = model.key_length(windowed=windowed) if arch.head_width == "own" else width
+    q, k, v = project_heads(
+        b, cur, layer, (key, heads), (key, kv_heads), v=(width, kv_heads), in_heads=not in_rows
+    )
     if in_rows:
         q, k = b.named_norm(q, layer, "attn_q_norm"), b.named_norm(k, layer, "attn_k_norm")
         q = g.reshape(q, width, heads, b.tokens)
@@ -44,7 +47,9 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
     if arch.scales_query:
         q = g.scale(q)
     if not arch.gates_result:
-        return attend(b, layer, q, k, v, output="attn_output")
+        cur = attend(b, layer, q, k, v, output="attn_output")
+        scales = arch.scales_result and b.model.real("attention.value_scale") not in {0.0, 1.0}
+        return g.scale(cur) if scales else cur
     attended = attend(b, layer, q, k, v, output="")
     gate = g.unary(b.project(cur, layer, "attn_gate"))
     return b.project(g.mul(attended, gate), layer, "attn_output")
@@ -75,14 +80,22 @@ def does_rope(b: Building, layer: int) -> bool:
 
 
 def project_heads(
-    b: Building, cur: Tensor, layer: int, q: tuple[int, int], kv: tuple[int, int], *, in_heads: bool
+    b: Building,
+    cur: Tensor,
+    layer: int,
+    q: tuple[int, int],
+    kv: tuple[int, int],
+    *,
+    in_heads: bool,
+    v: tuple[int, int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Make queries, keys and values: from one fused matrix or from three."""
+    """Make queries, keys and values: from one fused matrix or from three; pairs are width and heads."""
+    v = v or kv
     g, tokens = b.g, b.tokens
     if b.in_block(layer, "attn_qkv") is None:
         parts = []
         clamps = in_heads and b.model.real("attention.clamp_kqv") > 0
-        for name, (width, heads) in (("attn_q", q), ("attn_k", kv), ("attn_v", kv)):
+        for name, (width, heads) in (("attn_q", q), ("attn_k", kv), ("attn_v", v)):
             part = b.project(cur, layer, name)
             if clamps:
                 part = g.like("clamp", part)
@@ -94,7 +107,7 @@ def project_heads(
     if in_heads and b.model.real("attention.clamp_kqv") > 0:
         fused = g.like("clamp", fused)
     views = []
-    for width, heads in (q, kv, kv):
+    for width, heads in (q, kv, v):
         if in_heads:
             views.append(g.view(fused, (width, heads, tokens), (row_bytes(F32, width), fused.nb[1])))
         else:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from llamaops.estimate import attention, recurrent_mixers
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.building import Building
-from llamaops.estimate.feed_forward import feed_forward
+from llamaops.estimate.feed_forward import experts, feed_forward
 from llamaops.estimate.graph import F32, I32, Graph, Tensor
 from llamaops.estimate.model import Model
 from llamaops.estimate.per_layer_inputs import per_layer_layers
@@ -183,6 +183,17 @@ def _single_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     return g.add(cur, x)
 
 
+def _routed_first_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    """Return a layer whose input already chooses the experts (smallthinker)."""
+    g = b.g
+    logits = b.project(x, layer, "ffn_gate_inp")
+    cur = _mix(b, b.named_norm(x, layer, "attn_norm"), layer)
+    if wants:
+        cur, x, logits = (g.get_rows(t, b.wanted_rows) for t in (cur, x, logits))
+    total = g.add(cur, x)
+    return g.add(experts(b, b.named_norm(total, layer, "ffn_norm"), layer, logits=logits), total)
+
+
 def _optional_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer that may lack attention, have a matrix instead, or lack the other part (deci)."""
     g, heads = b.g, b.model.heads(layer)
@@ -216,6 +227,7 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
     "stablelm": _stable_layer,
     "single": _single_layer,
     "optional": _optional_layer,
+    "routed_first": _routed_first_layer,
 }
 
 
