@@ -46,7 +46,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """`before` (norm before each part), `after` (behind them), `parallel` (both parts side by side),
     `encoder` (norm behind the sum), `routed_first` (experts are chosen by a layer's input), `optional` (a
     layer may lack either part), `single` (each layer is one part only), `per_layer` (each layer has an input
-    of its own)."""
+    of its own), `alternating` (each layer changes one of several versions of a token)."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -282,6 +282,10 @@ ARCHITECTURES: dict[str, Architecture] = {
         _GEMMA, head_norm="heads", scales_embedding="tokens", is_encoder=True, has_head=True,
         window=Window(period=6),
     ),
+    "gemma3n": Architecture(
+        order="alternating", copies_head=True, cache_owners=20, scales_embedding="tokens",
+        scales_logits="soft_cap", default_soft_cap=30.0, window=Window(period=5),
+    ),
     "gemma4": Architecture(
         order="per_layer", copies_head=True, ffn="gelu", scales_embedding="tokens", scales_logits="soft_cap",
         gathers_late=True, norms_before_gathering=True, expert_ffn="gelu", expert_gate="soft_max",
@@ -343,7 +347,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     "rwkv6": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
-    "gemma3n": replace(_NO_GRAPH, window=Window(period=5), copies_head=True, cache_owners=20),
     "cohere2moe": replace(_NO_GRAPH, window=Window(period=4, full_first=True)),
     "step35": replace(_NO_GRAPH, window=Window(period=0)),
     "granite_swa": replace(_NO_GRAPH, window=Window(period=0)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from llamaops.estimate import attention, recurrent_mixers
+from llamaops.estimate.alternating import alternating_layers
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.building import Building
 from llamaops.estimate.feed_forward import experts, feed_forward
@@ -45,6 +46,8 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     cur = _first(b, cur)
     if architecture.recurrent == "rwkv7":
         cur = rwkv7_layers(b, cur)
+    elif architecture.order == "alternating":
+        cur = alternating_layers(b, cur)
     elif architecture.order == "per_layer":
         cur = per_layer_layers(b, cur)
     else:

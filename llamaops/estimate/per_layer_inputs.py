@@ -15,19 +15,18 @@ DENSE = ("ffn_up", "ffn_gate", "ffn_down")
 
 def per_layer_layers(b: Building, x: Tensor) -> Tensor:
     """Return the result of all layers."""
-    inputs = _inputs(b, x)
+    has_inputs = b.weight("per_layer_token_embd.weight") is not None
+    inputs = inputs_of_layers(b, x) if has_inputs else None
     for layer in range(b.model.layers):
         x = _layer(b, x, layer, inputs)
     return x
 
 
-def _inputs(b: Building, x: Tensor) -> Tensor | None:
-    table = b.weight("per_layer_token_embd.weight")
-    if table is None:
-        return None
+def inputs_of_layers(b: Building, x: Tensor) -> Tensor:
+    """Return the further input of all layers: from a table of tokens, and projected from the input."""
     g, tokens = b.g, b.tokens
-    width = b.model.number("embedding_length_per_layer_input")
-    shape = (width, b.model.layers, tokens)
+    table = b.need("per_layer_token_embd.weight")
+    shape = (table.ne[0] // b.model.layers, b.model.layers, tokens)
     rows = g.get_rows(table, Graph.input(I32, (tokens,), "per_layer_tokens"))
     rows = g.scale(g.reshape(rows, *shape))
     g.expand(rows)
