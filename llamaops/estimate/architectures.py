@@ -45,19 +45,21 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     order: str = "before"
     """`before` (norm before each part), `after` (behind them), `parallel` (both parts side by side),
     `encoder` (norm behind the sum), `routed_first` (experts are chosen by a layer's input), `optional` (a
-    layer may lack either part), `single` (each layer is one part only), `per_layer` (each layer has an input
-    of its own), `alternating` (each layer changes one of several versions of a token)."""
+    layer may lack either part), `dense_and_experts` (experts take the input, a dense part the result of
+    attention), `single` (each layer is one part only), `per_layer` (each layer has an input of its own),
+    `alternating` (each layer changes one of several versions of a token), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
     norm: str = "rms"
-    """`rms` or `layer`."""
+    """`rms`, `layer`, or `by_key` (by the key that the header has)."""
     head_norm: str = "heads"
     """Where the file has norms of queries and keys: `heads`, `rows` (before the split into heads), `joined`
     (the same, split before), `behind_rope` or `none`."""
     rope: str = "all"
     """`all`, `none`, `windowed` (only layers with a window), `windowed_or_all` (the same, all where there are
-    no windows), `step` (all but every nth) or `switch` (where the header does not switch it off)."""
+    no windows), `windowed_or_dense` (the same and the dense layers in front), `step` (all but every nth) or
+    `switch` (where the header does not switch it off)."""
     scales_query: bool = False
     """Whether queries are scaled by an operator of their own."""
     scales_embedding: str = ""
@@ -98,7 +100,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     expert_ffn: str = "silu"
     """Activation of the experts."""
     shared_expert: str = "plain"
-    """Where the file has a shared expert: `plain`, `gated` or `divided` (gated by a quotient)."""
+    """Where the file has a shared expert: `plain`, `gated`, `divided` (gated by a quotient) or `halved`."""
     residual_first: bool = False
     """Whether sums name the residual first."""
     gathers_late: bool = False
@@ -260,6 +262,13 @@ ARCHITECTURES: dict[str, Architecture] = {
         _SHARED, rope="step", scales_embedding="always", gates_result=True, expert_gate_default=2,
         window=Window(period=4, needs_key=True),
     ),
+    "mellum": Architecture(window=Window(period=4, needs_key=True)),
+    "cohere2moe": Architecture(
+        order="parallel", norm="by_key", head_norm="none", rope="windowed_or_dense", scales_logits="key",
+        shared_expert="halved", expert_norm="key", expert_gate="key", expert_gate_default=2,
+        gathers_late=True, norms_before_gathering=True, window=Window(period=4, full_first=True),
+    ),
+    "arctic": replace(_PLAIN, order="dense_and_experts"),
     "mimo2": Architecture(
         head_norm="none", head_width="own", expert_gate="sigmoid", scales_result=True,
         window=Window(period=0),
@@ -339,7 +348,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     "llama-embed": replace(_PLAIN, is_encoder=True),
     # Caches are exact, the graph is not described.
     "grok": _NO_GRAPH,
-    "arctic": _NO_GRAPH,
     "plamo2": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads"),
     "plamo3": replace(_NO_GRAPH, window=Window(period=8, needs_key=True)),
     "kimi-linear": replace(_NO_GRAPH, recurrent="kda", recurrent_layers="no_kv_heads"),
@@ -347,10 +355,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "rwkv6": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
-    "cohere2moe": replace(_NO_GRAPH, window=Window(period=4, full_first=True)),
     "step35": replace(_NO_GRAPH, window=Window(period=0)),
     "granite_swa": replace(_NO_GRAPH, window=Window(period=0)),
-    "mellum": replace(_NO_GRAPH, window=Window(period=4, needs_key=True)),
     "grovemoe": _NO_GRAPH,
     "mistral4": replace(_NO_GRAPH, attention="mla"),
 }  # fmt: skip

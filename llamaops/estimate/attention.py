@@ -69,7 +69,9 @@ def does_rope(b: Building, layer: int) -> bool:
         return b.model.layers == b.arch.rope_blocks
     if rope == "windowed_or_all":
         return b.layout.windowed[layer] or not b.has_windows
-    if rope == "windowed":
+    if rope == "windowed_or_dense" and layer < b.model.number("leading_dense_block_count"):
+        return True
+    if rope in {"windowed", "windowed_or_dense"}:
         return b.layout.windowed[layer]
     if rope == "step":
         step = b.model.number("attention.no_rope_layer_step", 4)

@@ -228,6 +228,8 @@ class Building:
         """Norm, then weight, then bias where there are such."""
         g = self.g
         kind = kind or self.arch.norm
+        if kind == "by_key":
+            kind = "rms" if self.model.real("attention.layer_norm_rms_epsilon") else "layer"
         cur = g.like("rms_norm" if kind == "rms" else "norm", x)
         if weight is not None:
             cur = g.mul(cur, weight)

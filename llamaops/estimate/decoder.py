@@ -11,7 +11,7 @@ from llamaops.estimate import attention, recurrent_mixers
 from llamaops.estimate.alternating import alternating_layers
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.building import Building
-from llamaops.estimate.feed_forward import experts, feed_forward
+from llamaops.estimate.feed_forward import DENSE, dense, experts, feed_forward
 from llamaops.estimate.graph import F32, I32, Graph, Tensor
 from llamaops.estimate.model import Model
 from llamaops.estimate.per_layer_inputs import per_layer_layers
@@ -197,6 +197,18 @@ def _routed_first_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tens
     return g.add(experts(b, b.named_norm(total, layer, "ffn_norm"), layer, logits=logits), total)
 
 
+def _dense_and_experts_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    """Return a layer whose experts take its input, beside a dense part that takes attention's (arctic)."""
+    g = b.g
+    cur = _mix(b, b.named_norm(x, layer, "attn_norm"), layer)
+    if wants:
+        cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
+    total = g.add(cur, x)
+    cur = dense(b, b.named_norm(total, layer, "ffn_norm"), layer, DENSE, b.arch.ffn)
+    own = g.add(cur, total)
+    return g.add(experts(b, b.named_norm(x, layer, "ffn_norm_exps"), layer), own)
+
+
 def _optional_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer that may lack attention, have a matrix instead, or lack the other part (deci)."""
     g, heads = b.g, b.model.heads(layer)
@@ -229,6 +241,7 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
     "encoder": _encoder_layer,
     "stablelm": _stable_layer,
     "single": _single_layer,
+    "dense_and_experts": _dense_and_experts_layer,
     "optional": _optional_layer,
     "routed_first": _routed_first_layer,
 }

@@ -8,13 +8,14 @@ from __future__ import annotations
 from llamaops.estimate.building import Building
 from llamaops.estimate.graph import F32, I32, Tensor
 
+DENSE = ("ffn_up", "ffn_gate", "ffn_down")
 SOFT_MAX, SIGMOID, SOFT_MAX_WEIGHT, SQRT_SOFTPLUS = 1, 2, 3, 4
 
 
 def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
     """Return the feed-forward part of a layer, of whichever kind its tensors are."""
     if b.in_block(layer, "ffn_gate_inp") is None:
-        return dense(b, cur, layer, ("ffn_up", "ffn_gate", "ffn_down"), b.arch.ffn)
+        return dense(b, cur, layer, DENSE, b.arch.ffn)
     latent = b.in_block(layer, "ffn_latent_down")
     if latent is None:
         out = experts(b, cur, layer)
@@ -25,13 +26,14 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
     if b.in_block(layer, "ffn_up_shexp") is None:
         return out
     shared = dense(b, cur, layer, ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp"), b.arch.ffn)
-    if b.arch.shared_expert != "plain":
+    if b.arch.shared_expert in {"gated", "divided"}:
         raw = b.project(cur, layer, "ffn_gate_inp_shexp")
         gate = b.g.unary(raw)
         if b.arch.shared_expert == "divided":
             gate = b.g.like("div", gate, raw)
         shared = b.g.mul(shared, gate)
-    return b.g.add(out, shared)
+    total = b.g.add(out, shared)
+    return b.g.scale(total) if b.arch.shared_expert == "halved" else total
 
 
 def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kind: str) -> Tensor:
@@ -174,4 +176,4 @@ def _sum(b: Building, out: Tensor, width: int, used: int) -> Tensor:
     return g.cont(total) if used == 1 else total
 
 
-__all__ = ["I32", "dense", "experts", "feed_forward"]
+__all__ = ["DENSE", "I32", "dense", "experts", "feed_forward"]

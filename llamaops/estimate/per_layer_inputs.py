@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from llamaops.estimate.attention import attend, attend_shared, project_heads
 from llamaops.estimate.building import Building
-from llamaops.estimate.feed_forward import dense, experts
+from llamaops.estimate.feed_forward import DENSE, dense, experts
 from llamaops.estimate.graph import I32, Graph, Tensor
-
-DENSE = ("ffn_up", "ffn_gate", "ffn_down")
 
 
 def per_layer_layers(b: Building, x: Tensor) -> Tensor:
