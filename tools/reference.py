@@ -67,7 +67,7 @@ def diagnoses() -> str:
 
 def diagnosed() -> str:
     """Return the page of the situations that the tests hold, and what each is diagnosed as."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for case in situations.handed():
         found = diagnose_parts(situations.parts(case))
         right = "right" if found.slug == case["slug"] else "wrong"
