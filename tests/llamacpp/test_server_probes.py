@@ -244,3 +244,21 @@ def _key_file(folder: Path) -> Path:
     path.write_text(KEY + "\n", encoding="utf-8")
     path.chmod(0o600)
     return path
+
+
+@pytest.mark.llamacpp
+@pytest.mark.timeout(240)
+def test_requests_that_fit_alone_fail_together_in_a_shared_cache(
+    embedded_server: str, embedded_model: str
+) -> None:
+    arguments = ("-m", embedded_model, "--alias", ALIAS, "-c", "512", "-np", "2", "-kvu", *ONE_THREAD)
+    with serving(embedded_server, *arguments) as (_process, port):
+        client = HttpClient(Origin("http", "127.0.0.1", port))
+        selection = select(only=["pool-exhaustion"])
+        server = collect_server(client, AskedFacts(alias=ALIAS), selection=selection)
+        more = collect_more(client, server, selection, unified=True)
+        assert isinstance(client.fast_get(), Exchange)
+    assert isinstance(more.pool, Known), more.pool
+    assert more.pool.value.alone.state == "works"
+    assert [answer.status for answer in more.pool.value.together] == [500, 500]
+    assert "Context size has been exceeded" in more.pool.value.together[0].detail
