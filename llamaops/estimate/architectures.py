@@ -35,7 +35,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     attention: str = "heads"
     """`heads`, `mla` (compressed), `gated` (queries carry a gate) or empty."""
     recurrent: str = ""
-    """Kind of the recurrent blocks: `mamba`, `mamba2`, `shortconv`, `delta`, `rwkv7`."""
+    """Kind of the recurrent blocks: `mamba`, `mamba2`, `shortconv`, `delta`, `rwkv6`, `rwkv7`."""
     recurrent_layers: str = ""
     """`all`, `no_kv_heads`, `interval` or `beside` (each layer has attention and a recurrent part)."""
     is_encoder: bool = False
@@ -315,6 +315,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     # Recurrent.
     "mamba": Architecture(attention="", recurrent="mamba", recurrent_layers="all"),
     "mamba2": Architecture(attention="", recurrent="mamba2", recurrent_layers="all"),
+    "rwkv6": Architecture(attention="", recurrent="rwkv6", recurrent_layers="all"),
     "rwkv7": Architecture(attention="", recurrent="rwkv7", recurrent_layers="all"),
     "jamba": Architecture(
         recurrent="mamba", recurrent_layers="no_kv_heads", rope="none", head_norm="none",
@@ -352,7 +353,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     "plamo3": replace(_NO_GRAPH, window=Window(period=8, needs_key=True)),
     "kimi-linear": replace(_NO_GRAPH, recurrent="kda", recurrent_layers="no_kv_heads"),
     "minimax-01": replace(_NO_GRAPH, recurrent="linear", recurrent_layers="interval"),
-    "rwkv6": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
     "step35": replace(_NO_GRAPH, window=Window(period=0)),

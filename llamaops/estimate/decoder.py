@@ -16,7 +16,7 @@ from llamaops.estimate.graph import F32, I32, Graph, Tensor
 from llamaops.estimate.model import Model
 from llamaops.estimate.per_layer_inputs import per_layer_layers
 from llamaops.estimate.plan import Load
-from llamaops.estimate.rwkv import rwkv7_layers
+from llamaops.estimate.rwkv import rwkv_layers
 
 Mixer = Callable[[Building, Tensor, int], Tensor]
 
@@ -44,8 +44,8 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     b = Building(model, architecture, load, tokens=tokens, outputs=outputs)
     cur = b.embed()
     cur = _first(b, cur)
-    if architecture.recurrent == "rwkv7":
-        cur = rwkv7_layers(b, cur)
+    if architecture.recurrent in {"rwkv6", "rwkv7"}:
+        cur = rwkv_layers(b, cur)
     elif architecture.order == "alternating":
         cur = alternating_layers(b, cur)
     elif architecture.order == "per_layer":

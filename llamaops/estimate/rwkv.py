@@ -1,6 +1,6 @@
-"""RWKV 7 blocks.
+"""RWKV 6 and 7 blocks.
 
-Source: src/models/rwkv7.cpp and rwkv7-base.cpp of llama.cpp.
+Source: src/models/rwkv6.cpp, rwkv6-base.cpp, rwkv7.cpp and rwkv7-base.cpp of llama.cpp.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from llamaops.estimate.graph import F32, Tensor
 from llamaops.estimate.recurrent_mixers import conv_state, scan_state
 
 
-def rwkv7_layers(b: Building, cur: Tensor) -> Tensor:
-    """Return all blocks of an RWKV 7 model."""
+def rwkv_layers(b: Building, cur: Tensor) -> Tensor:
+    """Return all blocks of an RWKV model."""
+    is_older = b.arch.recurrent == "rwkv6"
+    rescale = b.model.number("rescale_every_n_layers") if is_older else 0
     g, width, n = b.g, b.model.width, b.sequences
     each = b.tokens // n
     first: list[Tensor] = []
@@ -23,7 +25,10 @@ def rwkv7_layers(b: Building, cur: Tensor) -> Tensor:
         ffn_shift = g.view(shifts, (width, 1, n), shifts.nb[1:3])
         normed = b.named_norm(x, layer, "attn_norm")
         previous = _shifted(b, attention_shift, normed)
-        mixed = _time_mix(b, normed, previous, first, layer)
+        if is_older:
+            mixed = _time_mix_6(b, normed, previous, layer)
+        else:
+            mixed = _time_mix(b, normed, previous, first, layer)
         ffn_in = g.add(mixed, x)
         ffn_normed = b.named_norm(ffn_in, layer, "attn_norm_2")
         previous = _shifted(b, ffn_shift, ffn_normed)
@@ -37,11 +42,77 @@ def rwkv7_layers(b: Building, cur: Tensor) -> Tensor:
         if layer == b.model.layers - 1:
             parts = [g.get_rows(t, b.wanted_rows) for t in parts]
         ffn_in, ffn_normed, previous = parts
-        sx = g.sub(previous, ffn_normed)
-        xk = g.add(g.mul(sx, b.need_in_block(layer, "channel_mix_lerp_k")), ffn_normed)
-        k = g.like("sqr", g.unary(b.project(xk, layer, "channel_mix_key")))
-        cur = g.add(b.project(k, layer, "channel_mix_value"), ffn_in)
+        cur = g.add(_channel_mix(b, ffn_normed, previous, layer, is_older=is_older), ffn_in)
+        if rescale and (layer + 1) % rescale == 0:
+            cur = g.scale(cur)
     return cur
+
+
+def _channel_mix(b: Building, cur: Tensor, previous: Tensor, layer: int, *, is_older: bool) -> Tensor:
+    g = b.g
+    sx = g.sub(previous, cur)
+    xk = g.add(g.mul(sx, b.need_in_block(layer, "channel_mix_lerp_k")), cur)
+    if not is_older:
+        k = g.like("sqr", g.unary(b.project(xk, layer, "channel_mix_key")))
+        return b.project(k, layer, "channel_mix_value")
+    xr = g.add(g.mul(sx, b.need_in_block(layer, "channel_mix_lerp_r")), cur)
+    r = g.unary(b.project(xr, layer, "channel_mix_receptance"))
+    k = g.like("sqr", g.unary(b.project(xk, layer, "channel_mix_key")))
+    return g.mul(r, b.project(k, layer, "channel_mix_value"))
+
+
+def _time_mix_6(b: Building, cur: Tensor, previous: Tensor, layer: int) -> Tensor:
+    g, width, tokens, n = b.g, b.model.width, b.tokens, b.sequences
+    size = b.model.number("wkv.head_size")
+    heads = width // size
+    sx = g.reshape(g.sub(previous, cur), width, tokens)
+    cur = g.reshape(cur, width, tokens)
+    mixed = g.add(g.mul(sx, b.need_in_block(layer, "time_mix_lerp_x")), cur)
+    down, up = b.need_in_block(layer, "time_mix_w1"), b.need_in_block(layer, "time_mix_w2")
+    mixed = g.reshape(g.unary(g.mul_mat(down, mixed)), down.ne[1] // 5, 1, 5, tokens)
+    mixed = g.cont(g.permute(mixed, 0, 1, 3, 2))
+    mixed = g.mul_mat(g.reshape(up, up.ne[0], up.ne[1], 1, 5), mixed)
+    fused = b.in_block(layer, "time_mix_lerp_fused")
+    if fused is not None:
+        sx, cur = g.reshape(sx, width, 1, tokens), g.reshape(cur, width, 1, tokens)
+        mixed = g.add(g.mul(g.add(mixed, fused), sx), cur)
+        xw, xk, xv, xr, xg = (g.view(mixed, (width, tokens), (mixed.nb[1],)) for _ in range(5))
+    else:
+        xw, xk, xv, xr, xg = (
+            g.add(
+                g.mul(
+                    g.add(
+                        g.view(mixed, (width, tokens), (mixed.nb[1],)),
+                        b.need_in_block(layer, f"time_mix_lerp_{name}"),
+                    ),
+                    sx,
+                ),
+                cur,
+            )
+            for name in "wkvrg"
+        )
+    r, k, v = (
+        b.project(x, layer, f"time_mix_{name}")
+        for x, name in ((xr, "receptance"), (xk, "key"), (xv, "value"))
+    )
+    gate = g.unary(b.project(xg, layer, "time_mix_gate"))
+    k, v, r = (g.reshape(t, size, heads, tokens) for t in (k, v, r))
+    low = g.unary(g.mul_mat(b.need_in_block(layer, "time_mix_decay_w1"), xw))
+    w = g.mul_mat(b.need_in_block(layer, "time_mix_decay_w2"), low)
+    w = g.add(w, b.need_in_block(layer, "time_mix_decay"))
+    w = g.reshape(g.unary(g.unary(g.unary(w))), size, heads, tokens)
+    scans = scan_state(b, layer)
+    state = b.take_state(scans)
+    sources = (k, v, r, b.need_in_block(layer, "time_mix_first"), w, state)
+    result = Tensor("rwkv_wkv6", F32, (width, tokens + size * n), sources)
+    cur = g.view(result, (width * tokens,))
+    new = g.view(result, (width * size * n,))
+    g.expand(g.copy(new, g.view(scans, (scans.ne[0] * n,))))
+    cur = g.like("norm", g.reshape(cur, size, heads, tokens))
+    cur = g.mul(g.reshape(cur, width, tokens), b.need_in_block(layer, "time_mix_ln"))
+    cur = g.add(cur, b.need_in_block(layer, "time_mix_ln", "bias"))
+    cur = b.project(g.mul(cur, gate), layer, "time_mix_output")
+    return g.reshape(cur, width, tokens // n, n)
 
 
 def _shifted(b: Building, shift: Tensor, normed: Tensor) -> Tensor:
