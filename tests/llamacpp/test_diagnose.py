@@ -131,7 +131,7 @@ def test_bad_variable(place: Place, embedded_server: str) -> None:
 
 
 def test_too_little_address_space(place: Place, embedded_server: str) -> None:
-    words = ["prlimit", "--as=600000000", embedded_server, *with_model(place, "-dev", "none")]
+    words = ["prlimit", "--as=1500000000", embedded_server, *with_model(place, "-dev", "none")]
     found = diagnosis_of([*words, "-c", "200000"])
     assert found.verdict == "fault", found.summary
     assert found.slug in {
