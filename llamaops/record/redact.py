@@ -24,6 +24,7 @@ from llamaops.record.identifiers import find_identifiers
 from llamaops.record.offsets import Rewrite, rewrite
 from llamaops.record.people import ORDINARY_USERS
 from llamaops.record.places import find_places
+from llamaops.record.published_words import PUBLISHED_WORDS
 from llamaops.record.secrets import Secrets
 from llamaops.record.shapes import find_shapes
 from llamaops.record.spans import HOME, HOST, SECRET, USER, Span, merged
@@ -152,12 +153,12 @@ class Redactor:
                 Span(at, at + len(own.home), HOME, "own-home", own.home) for at in _words(text, own.home)
             )
         for user in own.users:
-            if user in text and len(user) >= 3 and user.lower() not in ORDINARY_USERS:
+            if user in text and len(user) >= 3 and _tells(user, ORDINARY_USERS):
                 yield from (Span(at, at + len(user), USER, "own-user", user) for at in _words(text, user))
         if own.hosts:
             lower = text.lower()
             for host in own.hosts:
-                if host.lower() in lower and len(host) >= 3 and host.lower() not in ORDINARY_HOSTS:
+                if host.lower() in lower and len(host) >= 3 and _tells(host, ORDINARY_HOSTS):
                     yield from (
                         Span(at, at + len(host), HOST, "own-host", host) for at in _words(lower, host.lower())
                     )
@@ -331,6 +332,11 @@ _IDENTIFYING_RULES = frozenset(
     """own-home own-user own-host e-mail user-at-host home-folder ip-address mac-address host-name host-place
     user-place url-user named-host named-user named-device gpu-uuid""".split()
 )
+
+
+def _tells(name: str, ordinary: frozenset[str]) -> bool:
+    """Whether a name of ours is one that a reader would recognise, and no word of a record itself."""
+    return name.lower() not in ordinary and name not in PUBLISHED_WORDS
 
 
 def _is_argument(data: list[Any] | tuple[Any, ...], index: int) -> bool:

@@ -12,7 +12,9 @@ import pytest
 
 from llamaops.record.export import SCHEMAS, schema_of
 from llamaops.record.groups import StoredRecord
-from llamaops.record.redact import Redacted
+from llamaops.record.published_words import PUBLISHED_WORDS
+from llamaops.record.redact import Redacted, Redactor, redact
+from llamaops.record.secrets import collect_secrets
 from llamaops.record.store import read
 from llamaops.render.markdown_text import render_markdown
 
@@ -55,3 +57,22 @@ def test_the_published_schema_is_what_the_types_say(name: str) -> None:
     published = json.loads((ROOT / "docs" / "schema" / name).read_text())
     made = json.loads(msgspec.json.encode(schema_of(SCHEMAS[name])))
     assert published == made, "run `make generate`"
+
+
+def enum_words(node: object) -> set[str]:
+    if isinstance(node, list):
+        return set().union(*map(enum_words, node)) if node else set()
+    if not isinstance(node, dict):
+        return set()
+    own = [word for word in [*node.get("enum", []), node.get("const")] if isinstance(word, str)]
+    return set(own).union(*(enum_words(value) for value in node.values()))
+
+
+def test_a_user_named_like_a_word_of_a_record_leaves_the_record_valid() -> None:
+    words = {word for word in enum_words(schema_of(StoredRecord)) if len(word) >= 3}
+    assert words <= PUBLISHED_WORDS, sorted(words - PUBLISHED_WORDS)
+    record = json.loads((RECORDS[0] / "record.json").read_text())
+    for user in ("operator", "file", "known"):
+        secrets = collect_secrets({"USER": user, "HOME": f"/home/{user}"}, host=user)
+        clean = redact(record, Redactor(secrets)).record
+        jsonschema.validate(clean, schema_of(StoredRecord))
