@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -10,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from llamaops.cli.app import main
+from llamaops.system import guard
 from tests.fakes import gguf_files as g
 
 
@@ -28,6 +30,13 @@ def whole_model() -> g.FakeGguf:
         "blk.0.ffn_down.weight": (64, 32),
     }
     return g.FakeGguf(tensors=[g.FakeTensor(name, shape, 0) for name, shape in shapes.items()])
+
+
+@pytest.fixture(autouse=True)
+def _children_again() -> Iterator[None]:
+    """Allow children again: a usage error stops the run, which in these tests is the whole process."""
+    yield
+    guard.begin_run()
 
 
 @pytest.fixture
