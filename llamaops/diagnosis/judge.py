@@ -187,6 +187,9 @@ class _Judgement:
         del others
         import msgspec
 
+        if primary.severity == "warn" and primary.boundary != "exposure" and not self._marks.proven()[1]:
+            why = "it is a warning, and nothing shows that the program became ready; its end may be lost"
+            return msgspec.structs.replace(primary, sure="possible", why_sure=why)
         if primary.sure != "certain" or not unexplained or not primary.evidence:
             return primary
         line, own = unexplained[0].line, primary.evidence[0]

@@ -134,6 +134,11 @@ def test_too_little_address_space(place: Place, embedded_server: str) -> None:
     words = ["prlimit", "--as=1500000000", embedded_server, *with_model(place, "-dev", "none")]
     found = diagnosis_of([*words, "-c", "200000"])
     assert found.verdict == "fault", found.summary
+    assert found.primary is not None
+    if found.primary.severity == "warn":
+        # The program crashes after the failure, and its last lines may be lost with it.
+        assert found.primary.sure == "possible"
+        return
     assert found.slug in {
         "host-out-of-memory", "kv-cache-does-not-fit", "compute-buffer-does-not-fit", "threads-limit",
         "output-buffer-does-not-fit",
