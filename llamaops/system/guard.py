@@ -128,8 +128,12 @@ def marked(mark: str, *, prefix: bool = False) -> list[int]:
 
 
 def farewell() -> None:
-    """Tell the watcher that this run ended well; call after everything was stopped."""
+    """Tell the watcher that this run ended well; call after everything was stopped.
+
+    A process that goes on to another run (the tests) may start children again.
+    """
     global _watcher
+    begin_run()
     with _lock:
         watcher, _watcher = _watcher, None
     if watcher is None or watcher.stdin is None:
