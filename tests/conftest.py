@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from llamaops.errors import LlamaopsError
@@ -39,7 +40,12 @@ NOT_FOR_EVERY_MACHINE = (
     "is not installed",  # nginx, curl, openssl or systemd-analyze
     "is b10434 itself",
     "set LLAMAOPS_TEST_SOURCES",
+    "root may read every file",
 )  # Mesa cannot be installed, nor a processor changed, everywhere
+
+# The same examples in every run: a suite that finds something new at random blocks whoever comes next.
+hypothesis.settings.register_profile("llamaops", derandomize=True, database=None, deadline=None)
+hypothesis.settings.load_profile("llamaops")
 
 _skipped: list[tuple[str, str]] = []
 

@@ -166,7 +166,8 @@ def _file(path: str, one: Mapping[str, Any]) -> HubFile:
     size, digest = one.get("size"), one.get("sha256")
     return HubFile(
         path=path,
-        size_bytes=size if isinstance(size, int) else None,
+        # A boolean is an int to Python, and no size.
+        size_bytes=size if type(size) is int and size >= 0 else None,
         sha256=digest if isinstance(digest, str) else None,
     )
 
