@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-JOBS ?= 2
+# More workers than cores: many tests wait for a program to start, to time out or to stop.
+JOBS ?= 4
 TESTS ?= tests
 export PYTHON
 
@@ -43,7 +44,7 @@ test: setup-dev  ## Run the whole suite on real engines
 	-@$(BIN)/llamaops fetch --yes
 	-@$(BIN)/llamaops fetch engine-b10434 --yes
 	-@$(BIN)/llamaops fetch full-engine --yes
-	$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 lint: setup-dev  ## Style
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from tests.fakes.liars import (
 # The server liars are all tried at the level of probes and checks (test_liars.py); these few show that the
 # whole command draws the same conclusion from each kind.
 FROM_PROBES = {
-    "chat-500", "chat-empty", "chat-echo", "usage-too-large", "limit-ignored", "wrong-model-figures",
+    "chat-500", "chat-empty", "chat-echo", "usage-too-large", "wrong-model-figures",
     "stream-at-once", "stream-cut", "stream-error-event", "every-address", "dead-after-ready", "redirect",
     "infinite-body", "serialized", "crowd-fails-together", "takes-broken-json", "tools-open",
 }  # fmt: skip
