@@ -57,7 +57,8 @@ def test_every_field_has_a_string_under_it() -> None:
         f"{kind.__qualname__}.{field}"
         for kind in shapes()
         for field in kind.__struct_fields__
-        if kind.__name__ != "Settings" and not kind.__name__.startswith("_")
+        if kind.__name__ != "Settings"
+        and not kind.__name__.startswith("_")
         and not any(field in texts.get(base.__name__, {}) for base in kind.__mro__)
     ]
     assert missing == []
