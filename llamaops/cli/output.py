@@ -116,7 +116,7 @@ def observer_for(args: argparse.Namespace) -> Observer | None:
     def show(event: Event) -> None:
         from llamaops.render.inert import one_line
 
-        if event.kind == "finding" and event.state == "passed":
+        if event.kind == "finding" and event.state in {"passed", "not_run"}:
             return
         mark = {"step": "…", "note": " ", "boundary": "=", "finding": "!"}[event.kind]
         state = f"{event.state.replace('_', ' ')} " if event.state else ""
