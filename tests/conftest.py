@@ -24,6 +24,10 @@ from llamaops.system.catalogue import Artefact, variants
 from llamaops.system.cpu_flags import cpu_flags
 from llamaops.system.machine import Machine
 
+# Engines of several workers share few cores: threads that spin while they wait for each other would make
+# each decode take a hundred times as long. What the engines compute is the same.
+os.environ["OMP_WAIT_POLICY"] = "passive"
+os.environ["GOMP_SPINCOUNT"] = "0"
 # Taken before any test gets a home of its own: the cache and pip's settings are the developer's.
 ENVIRON: Mapping[str, str] = dict(os.environ)
 CACHE = fetch.cache_folder(ENVIRON)
