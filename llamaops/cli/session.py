@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from llamaops.cli import options, output
-from llamaops.errors import Interrupted
+from llamaops.errors import ExitStatus, Interrupted, LlamaopsError
 
 if TYPE_CHECKING:
     from llamaops.facts.settings import SettingsFacts
@@ -53,12 +53,13 @@ def perform(
     records = expanded(settings.records) if settings.records else records_folder(os.environ)
     redactor = output.redactor_for(args, key_files, private)
     with interruptible() as interrupts, Machine() as machine:
+        interrupts.hold()  # a record that was begun is always ended
         session = Session(
             args.command, args.words, machine, redactor, records, observer=output.observer_for(args)
         )
         session.accepted = accepted
-        session.add("settings", settings_facts)
         try:
+            session.add("settings", settings_facts)
             finished = _finish(session, operation, machine, interrupts)
         finally:
             session.close()
@@ -74,14 +75,20 @@ def _finish(
     from llamaops.system import guard
 
     try:
+        interrupts.release()
         ended = operation(session, machine)
         interrupts.shield()
     except Interrupted as stop:
         guard.stop_run()
         return session.finish(f"interrupted by {stop}", interrupted=True)
+    except LlamaopsError as error:
+        interrupts.shield()
+        guard.stop_run()
+        session.finish(f"refused: {error}", status=error.status)
+        raise
     except BaseException:
         interrupts.shield()
         guard.stop_run()
-        session.finish("llamaops itself broke; see its error message", interrupted=True)
+        session.finish("llamaops itself broke; see its error message", status=ExitStatus.BROKE)
         raise
     return session.finish(ended or "ended by itself")

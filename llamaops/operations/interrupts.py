@@ -17,6 +17,34 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.shielded = False
+        self._held = False
+        self._pending: int | None = None
+
+    def hold(self) -> None:
+        """Put a request to stop off until `release`, so that what is being begun can be ended in order."""
+        self._held = True
+
+    def release(self) -> None:
+        """Raise the request that was put off, if there was one.
+
+        Raises: Interrupted.
+        """
+        self._held = False
+        if self._pending is not None:
+            self.stop(self._pending)
+
+    def stop(self, number: int) -> None:
+        """Take a request to stop.
+
+        Raises: Interrupted for the first one, unless it is put off or shielded from.
+        """
+        if self.shielded:
+            return
+        if self._held:
+            self._pending = number
+            return
+        self.shield()
+        raise Interrupted(number)
 
     def shield(self) -> None:
         """Let the work at hand (stopping, writing the record) end undisturbed; it is bounded."""
@@ -33,9 +61,7 @@ def interruptible() -> Iterator[Interrupts]:
     interrupts = Interrupts()
 
     def handler(number: int, _frame: FrameType | None) -> None:
-        if not interrupts.shielded:
-            interrupts.shield()
-            raise Interrupted(number)
+        interrupts.stop(number)
 
     try:
         before = {number: signal.signal(number, handler) for number in STOP_SIGNALS}

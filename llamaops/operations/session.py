@@ -176,8 +176,13 @@ class Session:
             for f in self._findings.values()
         )
 
-    def finish(self, ended: str, *, interrupted: bool = False) -> Finished:
-        """Stop what may be left, assemble, redact and write the record; may be called again.
+    def finish(self, ended: str, *, interrupted: bool = False, status: ExitStatus | None = None) -> Finished:
+        """Assemble, redact and write the record; may be called again.
+
+        Args:
+            ended: How the run ended, in a sentence.
+            interrupted: Whether it was asked to stop.
+            status: The exit status of an error that ended it; otherwise the findings decide.
 
         Raises: RecordWriteError.
         """
@@ -186,9 +191,13 @@ class Session:
         self._explain()
         ladder = self._derive()
         findings = self._ordered()
-        outcome, status = boundaries.judge_outcome(
+        outcome, judged = boundaries.judge_outcome(
             findings, ladder, self.promised, self._steps, interrupted=interrupted
         )
+        if status is None:
+            status = judged
+        else:
+            outcome = "stopped"
         evidence = self.machine.evidence
         record: Record[dict[str, Shape]] = Record(
             id=name(self.folder),

@@ -128,6 +128,16 @@ def test_a_failed_check_is_status_3_and_an_accepted_one_is_not(
     assert all(f["status"] == "failed" for f in record["findings"] if f["check"] in failed)
 
 
+def test_a_refusal_after_the_record_was_begun_is_in_it(
+    capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path
+) -> None:
+    """The record and the process agree on the exit status of a mistake that was found on the way."""
+    status = status_of("verify", "http://127.0.0.1:1", "--only", "nonsense")
+    assert status == ExitStatus.USAGE
+    for path in (tmp_path / "records").glob("*/record.json"):
+        assert json.loads(path.read_text())["exit_status"] == status
+
+
 def test_a_record_folder_that_cannot_be_written_is_one_line(
     capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path
 ) -> None:

@@ -35,6 +35,21 @@ def test_a_shielded_end_is_not_disturbed() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
+def test_a_request_during_a_beginning_is_raised_when_that_is_done() -> None:
+    begun = []
+
+    def work() -> None:
+        with interruptible() as interrupts:
+            interrupts.hold()
+            signal.raise_signal(signal.SIGTERM)
+            begun.append(True)
+            interrupts.release()
+
+    with pytest.raises(Interrupted):
+        work()
+    assert begun == [True]
+
+
 def test_the_handlers_that_were_there_come_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with interruptible():

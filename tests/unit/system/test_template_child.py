@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +15,15 @@ CHATML = (
     "{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
+
+@pytest.fixture(autouse=True)
+def _no_callbacks_of_others() -> Iterator[None]:
+    """Take hypothesis' callback off the garbage collector: the child's alarm may ring inside of it."""
+    others = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = others
 
 
 def study(source: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
