@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -44,11 +45,23 @@ class Place:
         return self.file(name, data.replace(old, new, 1))
 
 
+TRIES = 5
+
+
 def diagnosis_of(argv: Sequence[str], env: dict[str, str] | None = None) -> Diagnosis:
-    with Machine() as machine:
-        variables = machine.child_environment(env)
-        done = machine.run(list(argv), bounds=BOUNDS, env=variables)
-    return diagnose_parts([Part("log", "log", done.stderr.text + done.stdout.text)])
+    """Run an engine that fails and diagnose what it printed.
+
+    Its logger writes in a thread of its own, and a quick exit can cut off the very lines that name the
+    error: such a run shows nothing that could be diagnosed, and is made again.
+    """
+    log = ""
+    for _try in range(TRIES):
+        with Machine() as machine:
+            done = machine.run(list(argv), bounds=BOUNDS, env=machine.child_environment(env))
+        log = done.stderr.text + done.stdout.text
+        if done.ok or re.search(r"(?im)^\S+ E |\berror\b|\bfailed\b", log):
+            break
+    return diagnose_parts([Part("log", "log", log)])
 
 
 def with_model(place: Place, *words: str) -> list[str]:

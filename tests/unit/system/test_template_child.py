@@ -117,7 +117,8 @@ def test_what_templates_do_is_not_odd(source: str) -> None:
     ],
 )
 def test_harm_is_bounded(source: str, outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "CONVERSATION_S", 0.3)
+    # Short only where the time itself is the subject: on a busy machine the others would run out of it.
+    monkeypatch.setattr(child, "CONVERSATION_S", 0.3 if outcome == "too_slow" else 30.0)
     monkeypatch.setattr(child, "CONVERSATIONS", {"user": child.CONVERSATIONS["user"]})
     _head, found = study(source)
     assert found["user"]["outcome"] == outcome
