@@ -180,10 +180,3 @@ def _finding(check: Check, **fields: object) -> Finding:
         severity=check.severity,
         **fields,  # type: ignore[arg-type]  # each caller above passes fields of Finding
     )
-
-
-def describe(check: Check) -> str:
-    """Return the first line of the check's docstring, for the reference page."""
-    import inspect
-
-    return (inspect.getdoc(check.function) or "").split("\n", 1)[0]

@@ -14,6 +14,14 @@ FEWEST_PIECES = 4
 """Pieces of a stream that it takes to say anything about how they arrived."""
 
 
+def _stream_of(server: ServerFacts) -> StreamAnswer | Verdict | NotApplicable:
+    """Return the streamed answer, or why there is none to judge."""
+    if (other := no_chat(server)) is not None:
+        return other
+    fault = fault_of(server.outcome("chat-stream").need(), "a stream")
+    return server.chat_stream.need() if fault is None else fault
+
+
 @check(
     "server.stream-arrives-over-time",
     title="Streamed text arrives while it is generated",
@@ -22,12 +30,9 @@ FEWEST_PIECES = 4
 )
 def stream_arrives_over_time(server: ServerFacts) -> Verdict | NotApplicable:
     """Look at when the pieces arrived, by our clock, beside the server's own time of generation."""
-    if (other := no_chat(server)) is not None:
-        return other
-    fault = fault_of(server.outcome("chat-stream").need(), "a stream")
-    if fault is not None:
-        return fault
-    stream = server.chat_stream.need()
+    stream = _stream_of(server)
+    if not isinstance(stream, StreamAnswer):
+        return stream
     if stream.pieces < FEWEST_PIECES or stream.spread_s is None or stream.first_token_s is None:
         detail = f"{stream.pieces} pieces of text are too few to say how they arrived"
         raise NotKnownError("failed", detail)
@@ -70,12 +75,9 @@ def _is_too_fast(stream: StreamAnswer, generation_s: float | None) -> bool:
 )
 def stream_is_complete(server: ServerFacts) -> Verdict | NotApplicable:
     """Look for every part that a client needs to know that it has the whole answer."""
-    if (other := no_chat(server)) is not None:
-        return other
-    fault = fault_of(server.outcome("chat-stream").need(), "a stream")
-    if fault is not None:
-        return fault
-    stream = server.chat_stream.need()
+    stream = _stream_of(server)
+    if not isinstance(stream, StreamAnswer):
+        return stream
     faults, doubts = _stream_faults(stream), _missing_since_2024(stream)
     if not faults and doubts and not _says_its_build(server):
         raise NotKnownError("unsupported", f"{'; '.join(doubts)}: this build does not say how old it is")

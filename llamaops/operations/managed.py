@@ -136,10 +136,6 @@ class Managed:
                 self._machine.keep(evidence)
         return self._stop
 
-    def note_death(self) -> bool:
-        """Say whether the process has ended by itself."""
-        return self.process.poll() is not None
-
     def load_facts(self) -> LoadFacts:
         """Return what the log shows so far; its raw text is kept as evidence when the server stops."""
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llamaops.probes.chat import PATH, SEED
+from llamaops.probes.chat import PATH, request_body
 from llamaops.probes.chat_stream import DONE, StreamReader, read_events
 from llamaops.probes.completion_body import ServerTimings, Usage
 from llamaops.probes.endpoint import EndpointAnswer, answer_of, key_sent, with_state
@@ -60,19 +60,8 @@ class StreamedRequest(Shape, frozen=True, kw_only=True):
 
 def long_body(prompt: str, *, max_tokens: int, model: str | None) -> dict[str, object]:
     """Return the body of a streamed request that goes on to its limit, whatever the model would say."""
-    body: dict[str, object] = {
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": max_tokens,
-        "temperature": 0,
-        "seed": SEED,
-        "cache_prompt": False,
-        "ignore_eos": True,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if model is not None:
-        body["model"] = model
-    return body
+    body = request_body(prompt, max_tokens=max_tokens, model=model, stream=True)
+    return {**body, "ignore_eos": True}
 
 
 class Sending(NamedTuple):

@@ -102,11 +102,6 @@ class ServerProcess:
         """Return the pid of the process we started (a wrapper's, where it is one)."""
         return None if self._child is None else self._child.pid
 
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """Return the pids of everything alive that descends from this server, found by its mark."""
-        return tuple(guard.marked(self._mark)) if self._mark else ()
-
     def start(self) -> NotStarted | None:
         """Start the process; return why not where the system refused."""
         started = process.start(self.argv, env=self._env)
@@ -167,8 +162,8 @@ class ServerProcess:
             self.report = StopReport(NotStarted("never started"), "not_started", 0.0, ())
             return self.report
         began = time.monotonic()
-        how = self._stop_child(self._child)
         self.state = "stopping"
+        how = self._stop_child(self._child)
         left = tuple(guard.kill_marked(self._mark))
         for thread in self._threads:
             thread.join(2.0)
