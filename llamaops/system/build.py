@@ -28,10 +28,24 @@ INSTRUCTIONS = {"avx2": ("avx", "avx2", "fma", "f16c", "bmi2")}
 """What a build may take for granted, by the flags of /proc/cpuinfo; without them it is `base`."""
 
 OPTIONS = (
-    "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DGGML_NATIVE=OFF",
+    "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_BUILD_RPATH=$ORIGIN", "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
-    "-DLLAMA_CURL=OFF", "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
+    "-DLLAMA_CURL=OFF", "-DLLAMA_BUILD_TESTS=OFF",
 )  # fmt: skip
+"""What every build is configured with; a source that has no such option does not mind."""
+
+
+class Recipe(Shape, frozen=True, kw_only=True):
+    """How the sources of one age of llama.cpp are built."""
+
+    title: str
+    """What messages call the build."""
+    targets: tuple[str, ...]
+    """What to build; each is a program."""
+    options: tuple[str, ...]
+    """Options of cmake beside `OPTIONS`."""
+    prefix: str = "GGML"
+    """What the options for instruction sets begin with; LLAMA in sources before June 2024."""
 
 
 class Toolchain(Shape, frozen=True, kw_only=True):
@@ -51,10 +65,9 @@ class MissingTools(Shape, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """The programs that are missing."""
 
-    @property
-    def reason(self) -> str:
-        """Return it as one sentence without a full stop."""
-        return f"the full engine cannot be built here without {' and '.join(self.names)}"
+    def reason(self, title: str) -> str:
+        """Return why a build of this title cannot be made, as one sentence without a full stop."""
+        return f"the {title} cannot be built here without {' and '.join(self.names)}"
 
 
 def toolchain(system: System) -> Toolchain | MissingTools:
@@ -94,17 +107,17 @@ def built(cache: str, name: str) -> str | None:
 
 
 def build(
-    source: str, cache: str, *, tree: str, name: str, targets: Sequence[str], tools: Toolchain,
+    source: str, cache: str, *, tree: str, name: str, recipe: Recipe, tools: Toolchain,
     system: System, progress: Progress,
 ) -> str:  # fmt: skip
-    """Build targets and return the folder of the programs.
+    """Build the targets of a recipe and return the folder of the programs.
 
     Args:
         source: The folder of llama.cpp's own CMakeLists.txt.
         cache: The cache folder.
         tree: The name of the build tree, which builds with more targets share.
         name: The name of the finished build.
-        targets: What to build; each is a program.
+        recipe: What to build, and how.
         tools: What to build with.
         system: The machine.
         progress: Called with the steps done and all steps.
@@ -112,45 +125,49 @@ def build(
     Raises: FetchError.
     """
     wait_s = COMPILE.wall_s + CONFIGURE.wall_s
-    with store.explained("full engine", cache), store.locked(cache, wait_s=wait_s):
+    with store.explained(recipe.title, cache), store.locked(cache, wait_s=wait_s):
         if (there := built(cache, name)) is not None:  # another llamaops was faster
             return there
-        store.need_space(cache, needed_bytes=NEEDED_BYTES, title="full engine")
+        store.need_space(cache, needed_bytes=NEEDED_BYTES, title=recipe.title)
         objects = os.path.join(cache, "builds", tree)
-        _compile(source, objects, targets, tools, system, progress)
+        _compile(source, objects, recipe, tools, system, progress)
         with store.work_folder(cache) as work:
-            folder = _collect(objects, targets, work)
+            folder = _collect(objects, recipe.targets, work)
             store.publish(folder, os.path.join(cache, "engines", name), name)
     return os.path.join(cache, "engines", name, "bin")
 
 
 def _compile(
-    source: str, objects: str, targets: Sequence[str], tools: Toolchain, system: System, progress: Progress
+    source: str, objects: str, recipe: Recipe, tools: Toolchain, system: System, progress: Progress
 ) -> None:
     os.makedirs(objects, mode=0o700, exist_ok=True)
     # Compilers and their settings come from the operator's environment, so it is passed whole.
     env = {**system.environ, "NINJA_STATUS": "[%f/%t] "}
-    switch = "ON" if instructions(system) == "avx2" else "OFF"
-    sets = [f"-DGGML_{name.upper()}={switch}" for name in INSTRUCTIONS["avx2"]]
     place = ["-S", source, "-B", objects, f"-DCMAKE_MAKE_PROGRAM={tools.ninja}"]
-    progress("configure full engine", 0, None)
-    _must(
-        process.run([tools.cmake, *place, *OPTIONS, *sets], bounds=CONFIGURE, env=env), "configured", objects
-    )
+    configure = [tools.cmake, *place, *OPTIONS, *recipe.options, *_instruction_options(recipe, system)]
+    progress(f"configure {recipe.title}", 0, None)
+    _must(process.run(configure, bounds=CONFIGURE, env=env), "configured", objects, recipe)
 
     def steps(chunk: bytes) -> None:
         if seen := re.findall(rb"\[(\d+)/(\d+)\]", chunk):
-            progress("build full engine", int(seen[-1][0]), int(seen[-1][1]))
+            progress(f"build {recipe.title}", int(seen[-1][0]), int(seen[-1][1]))
 
-    argv = [tools.ninja, "-C", objects, "-j", str(_cores()), *targets]
-    _must(process.run(argv, bounds=COMPILE, env=env, on_stdout=steps), "built", objects)
+    argv = [tools.ninja, "-C", objects, "-j", str(_cores()), *recipe.targets]
+    _must(process.run(argv, bounds=COMPILE, env=env, on_stdout=steps), "built", objects, recipe)
+
+
+def _instruction_options(recipe: Recipe, system: System) -> list[str]:
+    """Return the switches of every instruction set; never those of the machine that happens to compile."""
+    switch = "ON" if instructions(system) == "avx2" else "OFF"
+    sets = [f"-D{recipe.prefix}_{name.upper()}={switch}" for name in INSTRUCTIONS["avx2"]]
+    return [f"-D{recipe.prefix}_NATIVE=OFF", *sets]
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def _must(done: process.Completed, what: str, objects: str) -> None:
+def _must(done: process.Completed, what: str, objects: str, recipe: Recipe) -> None:
     if done.ok:
         return
     log = os.path.join(objects, "llamaops-failed.log")
@@ -161,7 +178,7 @@ def _must(done: process.Completed, what: str, objects: str) -> None:
         (line.strip() for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), "no error line"
     )
     raise FetchError(
-        f"the full engine could not be {what} ({process.describe(done.end)}): {first[:200]}",
+        f"the {recipe.title} could not be {what} ({process.describe(done.end)}): {first[:200]}",
         hint=f"the whole output is in {log}",
     )
 

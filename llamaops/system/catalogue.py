@@ -93,7 +93,7 @@ class Artefact(Shape, frozen=True, kw_only=True):
 
 @cache
 def catalogue() -> Mapping[str, Artefact]:
-    """Return the artefacts by their short names: engine-b10434, engine-b10068, model, full-engine."""
+    """Return the artefacts by their short names, such as engine-b10434, model or full-engine."""
     path = os.path.join(os.path.dirname(os.path.abspath(llamaops.__file__)), "catalogue.json")
     with open(path, "rb") as file:
         return msgspec.json.decode(file.read(), type=dict[str, Artefact])

@@ -22,6 +22,8 @@ for name in one $MORE; do echo program > "$2/bin/$name"; chmod +x "$2/bin/$name"
 echo library > "$2/bin/libx.so.1"; ln -sf libx.so.1 "$2/bin/libx.so"; echo other > "$2/bin/notes.txt"
 """
 
+RECIPE = builder.Recipe(title="engine of a test", targets=("one", "two"), options=("-DX=1",), prefix="OLD")
+
 
 @pytest.fixture
 def tools(tmp_path: Path) -> builder.Toolchain:
@@ -41,7 +43,7 @@ def build(
             str(tmp_path / "cache"),
             tree="tree",
             name="build-1",
-            targets=("one", "two"),
+            recipe=RECIPE,
             tools=tools,
             system=machine,
             progress=lambda *step: steps.append(step),
@@ -55,11 +57,12 @@ def test_programs_and_libraries_are_published_and_the_second_run_builds_nothing(
     folder = build(tmp_path, tools, steps, MORE="two")
     assert sorted(path.name for path in Path(folder).iterdir()) == ["libx.so", "libx.so.1", "one", "two"]
     assert (Path(folder) / "libx.so").is_symlink()
-    assert steps[-1] == ("build full engine", 2, 2)
+    assert steps[-1] == ("build engine of a test", 2, 2)
     assert build(tmp_path, tools, steps, MORE="two") == folder
     cmake, ninja = (tmp_path / "log").read_text().splitlines()
     assert "-DCMAKE_BUILD_RPATH=$ORIGIN" in cmake
     assert "-DLLAMA_CURL=OFF" in cmake
+    assert "-DX=1 -DOLD_NATIVE=OFF -DOLD_AVX=O" in cmake
     assert ninja.endswith("one two")
 
 

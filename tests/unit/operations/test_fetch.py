@@ -154,7 +154,7 @@ def test_an_engine_that_does_not_start_is_explained(
 
 def test_a_build_that_is_there_is_not_built_again(tmp_path: Path) -> None:
     system = FakeSystem()
-    name = build_engine.build_name(system, server=False)
+    name = build_engine.build_name(system)
     (tmp_path / "work" / "bin").mkdir(parents=True)
     (tmp_path / "work" / "bin" / "llama-bench").write_bytes(b"x")
     store.publish(str(tmp_path / "work"), str(tmp_path / "engines" / name), name)

@@ -7,7 +7,9 @@ from llamaops.system.catalogue import catalogue, variants
 
 def test_the_catalogue_pins_every_artefact() -> None:
     items = catalogue()
-    assert set(items) == {"engine-b10434", "engine-b10068", "model", "full-engine"}
+    assert set(items) == {
+        "engine-b10434", "engine-b10068", "model", "full-engine", "old-engine-2025", "old-engine-2024",
+    }  # fmt: skip
     for item in items.values():
         assert re.fullmatch(r"[0-9a-f]{64}", item.sha256)
         assert item.size_bytes > 1 << 20
@@ -51,6 +53,14 @@ def test_every_build_says_what_it_needs_of_the_processor_and_how_that_is_known()
     assert all(need is not None and need.cpu_flags and need.cpu_flags_from for need in needs)
     newest, *older = (set(need.cpu_flags) for need in needs if need is not None)
     assert all(newest > flags for flags in older), "else a newer build would do for every processor"
+
+
+def test_no_settings_of_a_repository_are_unpacked() -> None:
+    """What a source archive holds of git's own settings may carry somebody's login."""
+    for name in ("old-engine-2025", "old-engine-2024"):
+        members = [member.source for member in catalogue()[name].members if ".git/" in member.source]
+        assert members
+        assert not [source for source in members if source.endswith((".git/", "llama.cpp/", "config"))]
 
 
 def test_a_name_of_one_entry_has_no_variants() -> None:
