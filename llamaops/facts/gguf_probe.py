@@ -15,6 +15,7 @@ from llamaops.facts.gguf_header import Entry, Header, read_header
 from llamaops.facts.gguf_shapes import ChatTemplate, FileKind, PathState, Problem
 from llamaops.facts.gguf_walk import Array, Text, read_bytes, read_numbers, read_strings
 from llamaops.facts.observe import unknown_from_os_error
+from llamaops.facts.short_digest import short_sha256
 from llamaops.schema.fact import Source, Unknown, Why
 
 if TYPE_CHECKING:  # see gguf_walk
@@ -324,11 +325,9 @@ def _kinds(file: OpenFile, header: Header, ids: dict[str, int]) -> dict[str, int
 
 
 def _template(file: OpenFile, key: str, value: Text) -> ChatTemplate:
-    import hashlib
-
     name = key[len(TEMPLATE_KEY) + 1 :][:64] or "default"
     data = read_bytes(file, value, limit_bytes=LONGEST_TEMPLATE)
-    return ChatTemplate(name=name, bytes=value.length, sha256=hashlib.sha256(data).hexdigest())
+    return ChatTemplate(name=name, bytes=value.length, sha256=short_sha256(data))
 
 
 def read_template(system: System, path: str) -> bytes | None:

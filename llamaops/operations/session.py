@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import platform
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeVar
 
@@ -275,4 +275,5 @@ class Session:
 
 
 def _tool() -> Tool:
-    return Tool(name="llamaops", version=__version__, python=platform.python_version())
+    # What platform.python_version() finds in it with seven patterns.
+    return Tool(name="llamaops", version=__version__, python=sys.version.split(maxsplit=1)[0])

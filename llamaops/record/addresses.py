@@ -92,7 +92,7 @@ def find_ipv6(text: str) -> Iterator[Span]:
         r"(?i)(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|[23][0-9a-f]{3}|64:ff9b|::ffff):[0-9a-f:.]{2,45}"
         r"(?:%[\w.-]{1,16})?|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
     )
-    for match in _in_lines(_re(pattern), text, lambda line: "::" in line or line.count(":") >= 7):
+    for match in _in_lines(pattern, text, lambda line: "::" in line or line.count(":") >= 7):
         start, end = match.span()
         address = match[0].split("%")[0].rstrip(":.") if not match[0].endswith("::") else match[0]
         mapped = address.rpartition(":")[2] if "." in address else ""
@@ -118,12 +118,12 @@ def find_ipv6(text: str) -> Iterator[Span]:
         )
 
 
-def _in_lines(pattern: re.Pattern[str], text: str, may: Callable[[str], bool]) -> Iterator[re.Match[str]]:
+def _in_lines(pattern: str, text: str, may: Callable[[str], bool]) -> Iterator[re.Match[str]]:
     """Yield the matches, none of which goes beyond a line, in those lines that may have one."""
     at = 0
     for line in text.split("\n"):
         if may(line):
-            yield from pattern.finditer(text, at, at + len(line))
+            yield from _re(pattern).finditer(text, at, at + len(line))
         at += len(line) + 1
 
 

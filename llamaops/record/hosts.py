@@ -86,7 +86,18 @@ _HOST_MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("rpc",), r"\bRPC\d+ {0,4}: ([A-Za-z0-9][\w.-]{0,127})(?=:\d)"),
     (
-        ("resolv", "getaddrinfo", "lookup", "ping", "connect", "traceroute to", "no route to", "reach"),
+        (
+            "resolv",
+            "getaddrinfo ",
+            "lookup ",
+            "ping ",
+            "connect to ",
+            "connecting to ",
+            "connected to ",
+            "traceroute to ",
+            "no route to ",
+            "reach ",
+        ),
         (
             r"(?i)\b(?:resolv\w+|getaddrinfo|lookup|ping|connect(?:ing|ed)? to|traceroute to|no route to"
             r"|reach) (?:host )?[\"']?([A-Za-z0-9][\w-]{0,62}-?\d[\w-]{0,20}(?:\.[\w-]{1,63}){0,6})"
@@ -104,7 +115,8 @@ _LOG_LINES = (
         r" [A-Za-z_][\w./@()-]{0,63}(?:\[\d+\])?:"
     ),
 )
-_LOG_TIMES = (9, 13)  # how far into each of these the first colon of the time is
+# Of each of these: how far into it the first colon of the time is, and what stands before the hour.
+_LOG_TIMES = ((9, " "), (13, "T"))
 _HEADER_INSIDE = (
     r"(?i)(?<=[ \t])(?:host|x-forwarded-host|hostname):[ \t]{1,8}((?=[\w.-]*\d)[A-Za-z][\w.-]{1,127})"
     r"(?=[:\s\"'\\]|$)"
@@ -128,8 +140,9 @@ def _at_marks(text: str, lower: str) -> Iterator[re.Match[str]]:
 def _in_log_lines(text: str, _lower: str) -> Iterator[re.Match[str]]:
     times = [match.start() for match in _re(r":(?=\d\d:\d\d)").finditer(text)]
     if times:
-        for pattern, before in zip(_LOG_LINES, _LOG_TIMES, strict=True):
-            yield from matches(_re(pattern), text, [at - before for at in times if at >= before])
+        for pattern, (before, sign) in zip(_LOG_LINES, _LOG_TIMES, strict=True):
+            if starts := [at - before for at in times if at >= before and text[at - 3] == sign]:
+                yield from matches(_re(pattern), text, starts)
 
 
 def _in_headers(text: str, lower: str) -> Iterator[re.Match[str]]:

@@ -81,6 +81,8 @@ _DEVICES = frozenset(
 _COOKIES = frozenset(("cookie", "set-cookie"))
 _DIRECTORIES = frozenset(("PWD", "OLDPWD", "pwd_dir"))
 
+_SPACED = {code: " " for code in range(128) if not chr(code).isalnum()}
+
 _MOST_REMEMBERED = 4096
 _known: dict[str, str] = {}
 
@@ -97,6 +99,9 @@ def meaning(name: str) -> str:
 
 def words_of(name: str) -> list[str]:
     """Return the words of a name in lower case: `X-Api-Key`, `apiKey` and `API_KEY` are alike."""
+    lower = name.lower()
+    if name.isascii() and (name == lower or (name.isupper() and not any(map(str.isdigit, name)))):
+        return lower.translate(_SPACED).split()  # as most are: no word begins inside of another
     import re
 
     spaced = re.sub(r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", r"\1\3 \2", name)

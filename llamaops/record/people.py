@@ -195,7 +195,7 @@ _OWNER_MARKS: tuple[tuple[str, ...], ...] = (
 
 def find_owners(text: str) -> Iterator[Span]:
     """Yield user names of listings, sessions and logins."""
-    starts = [at - 1 for at in places(text, "rw", "r-") if at > 0]
+    starts = [at - 1 for at in places(text, "rw", "r-") if at > 0 and text[at - 1] in "bcdlps-"]
     if starts:
         yield from _owners_of(matches(_re(_LISTING), text, starts))
     for marks, pattern in zip(_OWNER_MARKS, _OWNERS, strict=True):

@@ -82,7 +82,7 @@ def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
     model.write_bytes(FakeGguf().to_bytes())
     modules = loaded(tmp_path, "inspect", str(model))
     assert "llamaops.facts.gguf_file" in modules
-    assert not modules & ((HEAVY | COSTLY) - {"asyncio"})
+    assert not modules & ((HEAVY | COSTLY | {"hashlib", "_hashlib"}) - {"asyncio"})
     forbidden = (
         "llamaops.probes",
         "llamaops.facts.host",
@@ -90,6 +90,27 @@ def test_inspect_loads_no_engine_and_no_network_code(tmp_path: Path) -> None:
         "llamaops.facts.binaries",
     )
     assert not {name for name in modules if name.startswith(forbidden)}
+
+
+def test_a_process_of_our_own_does_not_search_what_it_keeps_for_garbage(tmp_path: Path) -> None:
+    code = (
+        "import atexit, gc, sys\n"
+        "from llamaops.cli.app import main\n"
+        "atexit.register(lambda: print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 0))\n"
+        "sys.argv = ['llamaops', 'record', 'list']\n"
+        "main()\n"
+        "assert gc.get_freeze_count() == 0 and gc.isenabled()\n"
+    )
+    # What is registered first runs last: after what `main` registers.
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "True True", done.stderr
 
 
 def test_record_list_loads_what_lists_and_no_more(tmp_path: Path) -> None:

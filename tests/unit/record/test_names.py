@@ -1,4 +1,6 @@
 # ruff: noqa: SIM905 - words read better one after the other
+import re
+
 import pytest
 
 from llamaops.record import names
@@ -42,3 +44,13 @@ def test_a_name_of_something_else_is_not(name: str) -> None:
 )
 def test_other_meanings(name: str, means: str) -> None:
     assert names.meaning(name) == means
+
+
+@pytest.mark.parametrize(
+    "name",
+    """api_key api-key API_KEY API_KEY_2 A1B ab1C apiKey APIKey XMLHttpToken tokenizer.ggml.bos_token_id
+    --hf-token __a__b 9a ab9 n\N{LATIN SMALL LETTER E WITH ACUTE}y_key \N{KELVIN SIGN}ey -._ a=b:c""".split(),
+)
+def test_plain_names_have_the_words_that_the_patterns_find(name: str) -> None:
+    spaced = re.sub(r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", r"\1\3 \2", name)
+    assert names.words_of(name) == [word for word in re.split(r"[^A-Za-z0-9]+", spaced.lower()) if word]
