@@ -41,6 +41,7 @@ class _Judge:
     def __init__(self, rules: RuleSet, situation: Situation) -> None:
         self._signals = rules.signals
         self._facts = situation.facts
+        self._places = situation.places
         self._scans: Sequence[Scanned] = situation.scans
 
     def candidate(self, rule: Rule) -> Candidate | None:
@@ -57,10 +58,15 @@ class _Judge:
             hits += held.hits
         if any(self._held(condition) is not None for condition in rule.unless):
             return None
-        values = self._values(rule, hits)
+        values = self._values(hits)
         if not all(expression.holds(text, values) for text in rule.facts):
             return None
+        hits += [hit for text in rule.facts for hit in self._lines_of(text)]
         return _candidate(rule, hits, values, primary.hits)
+
+    def _lines_of(self, text: str) -> tuple[Hit, ...]:
+        """Return the lines that the facts in an expression are from."""
+        return tuple(self._places[name] for name in sorted(expression.names(text)) if name in self._places)
 
     def _in_builds(self, rule: Rule) -> bool:
         build = self._facts.get("build_number")
@@ -74,7 +80,9 @@ class _Judge:
                 hits = self._hits(condition)
                 return _Held(hits) if hits else None
             case "fact":
-                return _Held() if expression.holds(condition.fact, self._facts) else None
+                if not expression.holds(condition.fact, self._facts):
+                    return None
+                return _Held(self._lines_of(condition.fact))
             case "not":
                 return None if self._held(condition.of[0]) is not None else _Held()
             case "any":
@@ -94,14 +102,13 @@ class _Judge:
             for hit in scan.hits.get(condition.signal, ())
         )
 
-    def _values(self, rule: Rule, hits: Sequence[Hit]) -> dict[str, Value]:
+    def _values(self, hits: Sequence[Hit]) -> dict[str, Value]:
         values = dict(self._facts)
-        named = [hit for hit in hits if "(?P<" in self._signals[hit.signal].regex]
+        named = [hit for hit in hits if hit.signal >= 0 and "(?P<" in self._signals[hit.signal].regex]
         for hit in reversed(named):  # the first hit wins
             found = engine.search(self._signals[hit.signal].regex, hit.text)
             if found is not None:
                 values |= {name: value for name, value in found.groupdict().items() if value is not None}
-        del rule
         return values
 
 

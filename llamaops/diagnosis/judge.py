@@ -30,6 +30,8 @@ from llamaops.schema.diagnosis import (
     Verdict,
 )
 
+SECURITY = "exposure"
+"""The area of rules about who may reach the server or read its secrets."""
 MAX_EVIDENCE = 8
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
@@ -77,7 +79,9 @@ class _Judgement:
         roles = self._roles()
         order = sorted(self._held, key=self._rank)
         first = next((c for c in order if roles[id(c)] == "primary"), None)
-        if first is not None and (first.rule.tier == "wrapper" or self._only_a_warning(first)):
+        if first is not None and (
+            first.rule.tier == "wrapper" or self._only_a_warning(first) or self._beside_a_failure(first)
+        ):
             return self._answer(None, order, roles)
         return self._answer(first, order, roles)
 
@@ -86,6 +90,10 @@ class _Judgement:
         plain = first.rule.severity in {"warn", "info"} and first.rule.tier != "cause"
         alone = sum(s.part.kind != "command" for s in self._scans) < 2  # noqa: PLR2004 - a log by itself
         return plain and alone and self._marks.proven()[0] is not None and self._all_understood()
+
+    def _beside_a_failure(self, first: Candidate) -> bool:
+        """Say whether all that is known could be abused, while an error shows that something else failed."""
+        return first.rule.area == SECURITY and bool(self._unexplained())
 
     # Ranking.
 
@@ -113,9 +121,10 @@ class _Judgement:
         earlier_start = self._marks.before_last_start(candidate.last)
         severity = _SEVERITY[rule.severity]
         wrapper = 1 if rule.tier == "wrapper" else 0
-        exposure = 1 if rule.boundary == "exposure" and severity else 0
+        # What could be abused is said after what fails: an operator asks why it fails.
+        security = 1 if rule.area == SECURITY else 0
         first = candidate.first if severity == 0 else (0, 0)
-        return (severity, wrapper, int(earlier_start), exposure, first, _TIER[rule.tier])
+        return (severity, security, wrapper, int(earlier_start), first, _TIER[rule.tier])
 
     # Answer.
 

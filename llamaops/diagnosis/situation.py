@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from llamaops.diagnosis import exchange
+from llamaops.diagnosis.amounts import amounts
 from llamaops.diagnosis.command_line import CommandLine, command_lines
 from llamaops.diagnosis.expression import Value
-from llamaops.diagnosis.scan import Scanned
+from llamaops.diagnosis.scan import SHOWN_CHARS, Hit, Scanned
 from llamaops.facts.load_log import LoadFacts
 from llamaops.schema.fact import Known
 
@@ -45,6 +46,12 @@ class Situation(msgspec.Struct):
     facts: dict[str, Value]
     secrets: tuple[str, ...]
     commands: tuple[CommandLine, ...]
+    places: dict[str, Hit] = {}
+    """The lines that facts are from, where one line tells a fact."""
+
+
+NO_SIGNAL = -1
+"""The signal of a line that is named for a fact in it."""
 
 
 def situation_of(scans: Sequence[Scanned]) -> Situation:
@@ -67,8 +74,26 @@ def situation_of(scans: Sequence[Scanned]) -> Situation:
             facts |= dict(exchange.request_facts(text))
         facts |= dict(_exit_status(text))
         facts |= dict(_timings(text))
+    places = _amounts(scans, facts)
     facts["kinds"] = " ".join(sorted({scan.part.kind for scan in scans}))
-    return Situation(tuple(scans), facts, tuple(sorted(set(secrets), key=len, reverse=True)), tuple(commands))
+    hidden = tuple(sorted(set(secrets), key=len, reverse=True))
+    return Situation(tuple(scans), facts, hidden, tuple(commands), places)
+
+
+def _amounts(scans: Sequence[Scanned], facts: dict[str, Value]) -> dict[str, Hit]:
+    """Add amounts of memory and counts of cores; one that is told in two ways is not known."""
+    seen: dict[str, dict[float, Hit]] = {}
+    for index, scan in enumerate(scans):
+        kind = scan.part.kind
+        for name, value, number, line in amounts(scan.part.text[:MAX_SECRET_TEXT], kind):
+            hit = Hit(NO_SIGNAL, index, number, line[:4096], line.strip()[:SHOWN_CHARS], kind)
+            seen.setdefault(name, {}).setdefault(round(value, 2), hit)
+    known = {name: next(iter(values.items())) for name, values in seen.items() if len(values) == 1}
+    facts |= {name: value for name, (value, _) in known.items()}
+    sockets, per_socket = facts.get("sockets", 1.0), facts.get("cores_per_socket")
+    if isinstance(per_socket, float) and isinstance(sockets, float):
+        facts.setdefault("cores_physical", per_socket * sockets)
+    return {name: hit for name, (_, hit) in known.items()}
 
 
 def _secrets_in(text: str) -> list[str]:
