@@ -19,10 +19,12 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.gguf_file import collect_gguf
 from llamaops.facts.gguf_probe import look
 from llamaops.facts.host import HostFacts, collect_host
+from llamaops.facts.version_text import VersionFacts
 from llamaops.launch.settings import LaunchSettings
 from llamaops.operations.session import Session
 from llamaops.operations.side_by_side import side_by_side
 from llamaops.schema.fact import Fact, Known, Source, Unknown, known, not_attempted
+from llamaops.system.catalogue import catalogue
 from llamaops.system.machine import Machine
 
 NOT_COVERED = (
@@ -85,9 +87,20 @@ def fit(session: Session, machine: Machine, request: FitRequest) -> str:
 def _engine_build(machine: Machine, program: str) -> tuple[Build, Build]:
     from llamaops.facts.binary_probe import ask, read_version
 
-    version = read_version(ask(machine, program, "--version"))
+    return builds_of(read_version(ask(machine, program, "--version")))
+
+
+def builds_of(version: VersionFacts) -> tuple[Build, Build]:
+    """Return the habits of the build that a program says it is, and the least that it could take.
+
+    A clone without history calls itself build 1; of those that we fetch the commit tells the number.
+    """
     number = version.build.value if isinstance(version.build, Known) else None
     semver = version.semver.value if isinstance(version.semver, Known) else None
+    commit = version.commit.value if isinstance(version.commit, Known) else None
+    for item in catalogue().values():
+        if commit and item.commit and item.build and item.commit == commit[: len(item.commit)]:
+            number = int(item.build.removeprefix("b"))
     return build_of(number, semver), least_build_of(number, semver)
 
 

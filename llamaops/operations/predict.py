@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from llamaops.estimate.fit_facts import FitFacts
-from llamaops.estimate.plan import Build
-from llamaops.estimate.resolve import FrontEnd, build_of, least_build_of
+from llamaops.estimate.resolve import EVERY_LAYER, FrontEnd
 from llamaops.facts.accelerator import AcceleratorFacts
 from llamaops.facts.binaries import BinaryFacts
+from llamaops.facts.capabilities import fold
 from llamaops.facts.host import HostFacts
 from llamaops.launch.settings import LaunchSettings
-from llamaops.operations.fit import FitRequest, fit_facts, read_model
+from llamaops.operations.fit import FitRequest, builds_of, fit_facts, read_model
 from llamaops.operations.session import Session
 from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
+
+# Of the operator's own flags, those that `llamaops fit` has too: the member of the request, and its value
+# where the flag is a switch.
+SWITCHES: dict[str, tuple[str, object]] = {
+    "--swa-full": ("full_window_cache", True),
+    "--no-kv-offload": ("offloads_cache", False), "-nkvo": ("offloads_cache", False),
+    "--cpu-moe": ("cpu_moe_layers", EVERY_LAYER), "-cmoe": ("cpu_moe_layers", EVERY_LAYER),
+}  # fmt: skip
+VALUES = {
+    "--n-cpu-moe": "cpu_moe_layers", "-ncmoe": "cpu_moe_layers",
+    "--mmproj": "mmproj", "-mm": "mmproj",
+    "--flash-attn": "flash_attn", "-fa": "flash_attn",
+}  # fmt: skip
+NOT_PREDICTED = frozenset(
+    {"--model-draft", "-md", "--spec-draft-model", "--lora", "--lora-scaled", "--control-vector",
+     "--control-vector-scaled", "--override-tensor", "-ot", "--tensor-split", "-ts", "--split-mode", "-sm",
+     "--rpc", "--model-vocoder", "-mv"}
+)  # fmt: skip
+"""Flags after which more, or elsewhere, is allocated than the estimate knows of."""
 
 
 def front_end_of(program: str) -> FrontEnd:
@@ -29,26 +49,41 @@ def add_fit(session: Session, machine: Machine, settings: LaunchSettings, front_
     model = read_model(machine, settings.model_path)
     if model is None or session.group(FitFacts) is not None:
         return
+    unknown = [word for word in settings.extra if fold(word) in NOT_PREDICTED]
+    if unknown:
+        session.not_covered.append(
+            f"memory was not predicted: what {unknown[0]} takes is not known beforehand"
+        )
+        return
+    own = own_flags(settings.extra)
+    settings = msgspec.structs.replace(settings, flash_attn=own.pop("flash_attn", settings.flash_attn))
     binary = session.group(BinaryFacts)
     if settings.n_gpu_layers in {None, "auto"} and binary is not None and _has_devices(binary):
         settings = msgspec.structs.replace(settings, n_gpu_layers="all")
-    build, least = (None, None) if binary is None else builds_of_binary(binary)
+    build, least = (None, None) if binary is None else builds_of(binary.version)
     request = FitRequest(
         model_path=settings.model_path,
         settings=settings,
         front_end=front_end,
         build=build,
         least_build=least,
+        **own,
     )
     host, accelerators = session.group(HostFacts), session.group(AcceleratorFacts)
     session.add("fit", fit_facts(model, request, host, accelerators, machine, seeks_room=False))
 
 
-def builds_of_binary(binary: BinaryFacts) -> tuple[Build, Build]:
-    """Return the habits of the build that a program says it is, and the least that it could take."""
-    number = binary.version.build.value if isinstance(binary.version.build, Known) else None
-    semver = binary.version.semver.value if isinstance(binary.version.semver, Known) else None
-    return build_of(number, semver), least_build_of(number, semver)
+def own_flags(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the operator's own flags change of the request; the last of several counts, as usual."""
+    found: dict[str, Any] = {}
+    for word, value in zip(words, (*words, "")[1:], strict=True):
+        name = fold(word)
+        if name in SWITCHES:
+            member, found_value = SWITCHES[name]
+            found[member] = found_value
+        elif name in VALUES:
+            found[VALUES[name]] = int(value) if VALUES[name] == "cpu_moe_layers" else value
+    return found
 
 
 def _has_devices(binary: BinaryFacts) -> bool:

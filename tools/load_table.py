@@ -1,0 +1,156 @@
+"""Load real models and write what was predicted beside what the engine's log reported, into docs/memory.md.
+
+    python -m tools.load_table --model FILE.gguf [--model ...] --bin-dir DIR [--bin-dir ...]
+
+Each row is a real load: `llamaops serve --verify --once` asks the server for its health only, or, in a folder
+without a server, `llamaops smoke` generates one token. Prediction and log come from its record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"
+BEGIN, END = "<!-- loads: begin -->", "<!-- loads: end -->"
+MIB = 2**20
+WINDOWED = ("gemma",)
+
+SERVED: tuple[tuple[str, ...], ...] = (
+    ("--ctx-size", "512", "--parallel", "1"),
+    ("--ctx-size", "8192", "--parallel", "1"),
+    ("--ctx-size", "8192", "--parallel", "4", "--no-kv-unified"),
+    ("--ctx-size", "8192", "--parallel", "4", "--kv-unified"),
+    ("--ctx-size", "8192", "--parallel", "2", "--cache-type-k", "q8_0", "--cache-type-v", "q8_0"),
+    ("--ctx-size", "4096", "--parallel", "1", "--flash-attn", "off", "--ubatch-size", "256"),
+)
+WITH_WINDOW: tuple[tuple[str, ...], ...] = (
+    ("--ctx-size", "32768", "--parallel", "1"),
+    ("--ctx-size", "8192", "--parallel", "1", "--", "--swa-full"),
+    ("--ctx-size", "8192", "--parallel", "4", "--kv-unified", "--", "--swa-full"),
+    ("--ctx-size", "8192", "--parallel", "4", "--no-kv-unified", "--", "--swa-full"),
+)
+SMOKED: tuple[tuple[str, ...], ...] = (("--ctx-size", "512"), ("--ctx-size", "8192"))
+
+PARTS = (
+    ("KV cache", ("KV cache", "windowed KV cache"), "kv_buffers"),
+    ("compute", ("compute",), "compute_buffers"),
+    ("output", ("output",), "output_buffers"),
+)
+
+
+class Row(NamedTuple):
+    """One part of one load."""
+
+    model: str
+    build: str
+    asked: str
+    part: str
+    predicted: int
+    reported: int
+
+    @property
+    def difference(self) -> str:
+        """Return the difference; none where the log prints what the prediction rounds to."""
+        if round(self.predicted / MIB, 2) == round(self.reported / MIB, 2):
+            return "0"
+        return f"{self.reported - self.predicted:+,}"
+
+
+def load(model: Path, bin_dir: Path, words: tuple[str, ...]) -> dict[str, Any]:
+    """Load a model once and return the record.
+
+    Raises: SystemExit when no record came of it.
+    """
+    served = (bin_dir / "llama-server").exists()
+    verb = ["serve", "--verify", "--once", "--only", "health"] if served else ["smoke", "--max-tokens", "1"]
+    cut = words.index("--") if "--" in words else len(words)
+    own = ["--model", str(model), "--bin-dir", str(bin_dir), "--threads", "1", "--format", "json", "--quiet"]
+    with tempfile.TemporaryDirectory() as records:
+        argv = [*verb, *own, "--records", records, *words[:cut], *words[cut:]]
+        done = subprocess.run(
+            [sys.executable, "-m", "llamaops", *argv],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    document = json.loads(done.stdout)
+    if "load" not in (document.get("record") or {}).get("facts", {}):
+        raise SystemExit(f"load_table: nothing was loaded by {' '.join(argv)}\n{done.stderr}")
+    return dict(document["record"])
+
+
+def value(fact: dict[str, Any]) -> Any:  # noqa: ANN401 - plain data, as JSON has it
+    """Return the value of a fact, None where it is not known."""
+    return fact.get("value") if fact.get("state") == "known" else None
+
+
+def rows_of(record: dict[str, Any], model: str, words: tuple[str, ...]) -> Iterator[Row]:
+    """Yield the parts of a load; weights and what is copied for the processor's kernels apart."""
+    fit, seen = record["facts"]["fit"], record["facts"]["load"]
+    build = value(record["facts"]["binary"]["version"]["semver"]) or value(seen["build_commit"]) or "?"
+    asked = " ".join(word for word in words if word != "--") or "as trained"
+    buffers = value(seen["weight_buffers"]) or []
+    weights = sum(part["high_bytes"] for part in fit["parts"] if part["name"] == "weights")
+    mapped = sum(one["size_bytes"] for one in buffers if "REPACK" not in one["name"])
+    yield Row(model, build, asked, "weights", weights, mapped)
+    for name, parts, group in PARTS:
+        predicted = sum(part["high_bytes"] for part in fit["parts"] if part["name"] in parts)
+        reported = sum(one["size_bytes"] for one in value(seen[group]) or [])
+        yield Row(model, build, asked, name, predicted, reported)
+    copied = sum(one["size_bytes"] for one in buffers if "REPACK" in one["name"])
+    if copied:
+        predicted = sum(part["high_bytes"] for part in fit["parts"] if part["name"] == "repacked weights")
+        yield Row(model, build, asked, "repacked weights", predicted, copied)
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows as Markdown."""
+    lines = [
+        "| model | build | asked | part | predicted, bytes | reported, MiB | difference, bytes |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {row.model} | {row.build} | `{row.asked}` | {row.part} | {row.predicted:,} "
+        f"| {row.reported / MIB:,.2f} | {row.difference} |"
+        for row in rows
+    ]
+    exact = sum(row.difference == "0" for row in rows)
+    return "\n".join([*lines, "", f"{exact} of {len(rows)} parts as predicted."])
+
+
+def write() -> None:
+    """Load everything and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, action="append", required=True)
+    parser.add_argument("--bin-dir", type=Path, action="append", required=True)
+    parser.add_argument("--print", action="store_true", help="print it and write nothing")
+    asked = parser.parse_args()
+    rows: list[Row] = []
+    for model in asked.model:
+        for folder in asked.bin_dir:
+            grid = SERVED if (folder / "llama-server").exists() else SMOKED
+            if grid is SERVED and model.name.startswith(WINDOWED):
+                grid += WITH_WINDOW
+            for words in grid:
+                rows += rows_of(load(model, folder, words), model.name, words)
+                print(*rows[-1], file=sys.stderr)
+    text = table(rows)
+    if asked.print:
+        print(text)
+        return
+    page = PAGE.read_text(encoding="utf-8")
+    head, _, rest = page.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
