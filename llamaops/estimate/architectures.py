@@ -101,8 +101,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Activation of the experts."""
     shared_expert: str = "plain"
     """Where the file has a shared expert: `plain`, `gated`, `divided` (gated by a quotient) or `halved`."""
-    residual_first: bool = False
-    """Whether sums name the residual first."""
+    residual_first: str = ""
+    """Which sums name the residual first: `always`, `ffn` (that behind the feed-forward part) or none."""
     gathers_late: bool = False
     """Whether the rows that are wanted are taken behind the last layer instead of inside it."""
     norms_before_gathering: bool = False
@@ -209,8 +209,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "mistral3": _PLAIN,
     "olmo": replace(_PLAIN, norm="layer"),
     "olmoe": Architecture(head_norm="rows", expert_norm="no"),
-    "phi3": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first=True),
-    "phimoe": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first=True),
+    "phi3": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first="ffn"),
+    "phimoe": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first="ffn"),
     "chatglm": replace(_PLAIN, ffn="fused"),
     "glm4": replace(_PLAIN, ffn="fused"),
     "glm4moe": replace(
@@ -315,11 +315,11 @@ ARCHITECTURES: dict[str, Architecture] = {
     # Recurrent.
     "mamba": Architecture(attention="", recurrent="mamba", recurrent_layers="all"),
     "mamba2": Architecture(attention="", recurrent="mamba2", recurrent_layers="all"),
-    "rwkv6": Architecture(attention="", recurrent="rwkv6", recurrent_layers="all"),
-    "rwkv7": Architecture(attention="", recurrent="rwkv7", recurrent_layers="all"),
+    "rwkv6": Architecture(attention="", norm="layer", recurrent="rwkv6", recurrent_layers="all"),
+    "rwkv7": Architecture(attention="", norm="layer", recurrent="rwkv7", recurrent_layers="all"),
     "jamba": Architecture(
         recurrent="mamba", recurrent_layers="no_kv_heads", rope="none", head_norm="none",
-        residual_first=True, expert_norm="no",
+        residual_first="always", expert_norm="no",
     ),
     "falcon-h1": Architecture(recurrent="mamba2", recurrent_layers="beside", head_norm="none"),
     "granitehybrid": Architecture(
@@ -328,9 +328,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "nemotron_h": _NEMOTRON_H,
     "nemotron_h_moe": _NEMOTRON_H,
-    "lfm2": Architecture(recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True),
+    "lfm2": Architecture(recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first="always"),
     "lfm2moe": Architecture(
-        recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first=True, expert_gate="key",
+        recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first="always", expert_gate="key",
     ),
     "qwen35": _DELTA,
     "qwen35moe": _DELTA,

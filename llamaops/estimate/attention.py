@@ -7,7 +7,7 @@ src/llama-kv-cache.cpp; src/models/deepseek2.cpp and qwen35.cpp for their own fo
 from __future__ import annotations
 
 from llamaops.estimate.building import Building, CacheView
-from llamaops.estimate.graph import F16, F32, Graph, Tensor, row_bytes
+from llamaops.estimate.graph import F16, F32, Tensor, row_bytes
 
 
 def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
@@ -31,7 +31,7 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
         q, k = _joined_norm(b, q, layer, "attn_q_norm"), _joined_norm(b, k, layer, "attn_k_norm")
     if arch.head_norm == "heads" and has_norms:
         q = b.named_norm(q, layer, "attn_q_norm")
-    ropes, factors = does_rope(b, layer), b.rotation_factors
+    ropes, factors = does_rope(b, layer), b.rotation_factors(layer)
     if ropes:
         q = g.rope(q, b.positions, factors)
     if arch.head_norm == "heads" and b.in_block(layer, "attn_k_norm") is not None:
@@ -199,8 +199,8 @@ def cache_tensors(b: Building, layer: int, cache: CacheView, *, windowed: bool) 
     if cache.is_transposed:
         value_width = b.widest_value
     shape_k = (model.key_length(windowed=windowed) * heads, cache.cells, load.streams)
-    keys = Graph.weight(load.key_type, shape_k, f"cache_k.{layer}")
-    values = Graph.weight(load.value_type, (value_width, cache.cells, load.streams), f"cache_v.{layer}")
+    keys = b.lasting(load.key_type, shape_k, f"cache_k.{layer}")
+    values = b.lasting(load.value_type, (value_width, cache.cells, load.streams), f"cache_v.{layer}")
     return keys, values
 
 
@@ -378,7 +378,7 @@ def attend_keys_only(b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor) -
     g, cache = b.g, b.full_cache
     for tensor in (q, v, k):
         g.expand(tensor)
-    keys = Graph.weight(b.load.key_type, (k.ne[0], cache.cells, b.load.streams), f"cache_k.{layer}")
+    keys = b.lasting(b.load.key_type, (k.ne[0], cache.cells, b.load.streams), f"cache_k.{layer}")
     g.expand(store_keys(b, cache, keys, k))
     key_view = view_keys(b, cache, keys, k.ne[0], 1)
     value_view = g.view(key_view, (v.ne[0], *key_view.ne[1:]), key_view.nb[1:])

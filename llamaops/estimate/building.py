@@ -5,17 +5,26 @@ Source: src/llama-graph.cpp and src/llama-kv-cache.cpp of llama.cpp.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.graph import F16, F32, I32, I64, Graph, Tensor, row_bytes
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Layout, Load, layout_of, window_cells
+from llamaops.estimate.weights import first_on_card
 from llamaops.facts.ggml_types import BLOCKS
 from llamaops.launch.settings import pad
 
+ROTATIONS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+ON_HOST, AS_HEAD = "#host", "#head"
+"""What is added to the name of a tensor that is in memory twice: on the host, or as the output head."""
 ROTATION = 64
 """Smallest rotation of a quantized cache; heads have to be multiples of it."""
+
+
+TakeState = Callable[[Tensor, Tensor], Tensor]
+"""Makes something of all states and the input that says which to take."""
 
 
 def is_quantized(type_id: int) -> bool:
@@ -31,7 +40,7 @@ class CacheView:
         self.cells = cells
         load, model = building.load, building.model
         streams, tokens = load.streams, building.tokens
-        self.is_transposed = not load.flash_attention
+        self.is_transposed = load.transposes_values
         self.key_heads = {model.key_length(windowed=windowed) for _ in layers[:1]}
         self.ids_k = Graph.input(I64, (tokens,), "ids_k")
         widest = building.widest_value if self.is_transposed else 1
@@ -93,6 +102,12 @@ class Building:
             known = self._weights[name] = Graph.weight(weight.type_id, weight.dimensions, name)
         return known
 
+    def lasting(self, type_id: int, ne: Sequence[int], name: str) -> Tensor:
+        """Return a tensor outside the graph's own memory that is not in the file: always the same one."""
+        if name not in self._weights:
+            self._weights[name] = Graph.weight(type_id, ne, name)
+        return self._weights[name]
+
     def need(self, name: str) -> Tensor:
         """Return a tensor that the architecture cannot do without.
 
@@ -111,11 +126,12 @@ class Building:
         table = self.need("token_embd.weight")
         if self.load.gpu_layers <= 0:
             return table
-        return Graph.weight(table.type_id, table.ne, "token_embd.weight#head")
+        return Graph.weight(table.type_id, table.ne, f"token_embd.weight{AS_HEAD}")
 
     def in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor | None:
-        """Return a tensor of a block."""
-        return self.weight(f"blk.{layer}.{name}.{kind}")
+        """Return a tensor of a block; the norms of falcon-h1 have no kind in their names."""
+        plain = f"blk.{layer}.{name}"
+        return self.weight(f"{plain}.{kind}") or (self.weight(plain) if kind == "weight" else None)
 
     def need_in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor:
         """Return a tensor of a block that cannot be left out.
@@ -143,11 +159,15 @@ class Building:
             return None
         return Graph.input(F32, (1, 1, self.tokens), "attention_scale")
 
-    @cached_property
-    def rotation_factors(self) -> Tensor | None:
-        """Return the tensor of rotation factors where the file has one."""
-        names = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-        return next((t for name in names if (t := self.weight(name)) is not None), None)
+    def rotation_factors(self, layer: int) -> Tensor | None:
+        """Return the tensor of rotation factors where the file has one; each side with layers has it."""
+        name = next((name for name in ROTATIONS if self.model.has(name)), None)
+        if name is None:
+            return None
+        if layer >= first_on_card(self.model, self.load.gpu_layers):
+            return self.weight(name)
+        weight = self.model.by_name[name]
+        return self.lasting(weight.type_id, weight.dimensions, f"{name}{ON_HOST}")
 
     @cached_property
     def wanted_rows(self) -> Tensor:
@@ -279,31 +299,44 @@ class Building:
     # Recurrent state
 
     @cached_property
-    def state_rows(self) -> tuple[Tensor, Tensor]:
-        """Return the views that say which states to take: of this batch, and the others."""
-        ids = Graph.input(I32, (self.sequences,), "state_rows")
-        g = self.g
-        return g.view(ids, (self.sequences,)), g.view(ids, (0,))
+    def state_rows(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the input that says which states to take, and its views: of this batch, and the others.
+
+        Recent builds look up as many others as there could be, and use those that there are.
+        """
+        ids, g = Graph.input(I32, (self.sequences,), "state_rows"), self.g
+        others = self.sequences - 1 if self.load.build.gathers_states else 0
+        return ids, g.view(ids, (self.sequences,)), g.view(ids, (others,))
 
     def state_bytes_rows(self, layer: int, kind: str, width: int) -> Tensor:
         """Return a layer's recurrent state as it lies in its cache."""
-        name = f"state.{kind}.{layer}"
-        if name not in self._weights:
-            self._weights[name] = Graph.weight(F32, (width, self.load.slots), name)
-        return self._weights[name]
+        return self.lasting(F32, (width, self.load.slots), f"state.{kind}.{layer}")
 
-    def take_state(self, state: Tensor, take=None) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    def take_state(self, state: Tensor, take: TakeState | None = None) -> Tensor:
         """Clear, take and put back states; returns what `take` makes of them (rows where it is not given)."""
-        g = self.g
-        width, rows = state.ne[0], state.ne[1]
-        states = g.reshape(state, width, rows)
-        g.expand(g.scale_in_place(g.view(states, (0,))))
-        main, extra = self.state_rows
-        taken = g.get_rows(states, main) if take is None else take(states, main)
+        g, width = self.g, state.ne[0]
+        states = g.reshape(state, width, state.ne[1])
+        g.expand(g.scale_in_place(g.view(states, (width,))))
+        taken, others = self._taken(states, take)
         g.expand(taken)
-        others = g.get_rows(states, extra)
         g.expand(g.copy(others, g.view(state, (width, 0), (state.nb[1],))))
         return taken
+
+    def _taken(self, states: Tensor, take: TakeState | None) -> tuple[Tensor, Tensor]:
+        """Return the states of this batch and the others; recent builds look all of them up at once."""
+        g, width = self.g, states.ne[0]
+        every, main, extra = self.state_rows
+        if not self.load.build.gathers_states:
+            taken = g.get_rows(states, main) if take is None else take(states, main)
+            return taken, g.get_rows(states, extra)
+        if take is not None:
+            taken = take(states, main)
+            g.expand(taken)
+            rows = g.get_rows(states, extra)
+            return taken, g.view(rows, (width, 0), (rows.nb[1],))
+        rows = g.get_rows(states, every)
+        taken = g.view(rows, (width, self.sequences), (rows.nb[1],))
+        return taken, g.view(rows, (width, 0), (rows.nb[1],))
 
 
 __all__ = ["Building", "CacheView", "row_bytes"]

@@ -58,7 +58,7 @@ def settled(model: Model, architecture: Architecture | None, load: Load) -> Load
         runs = flash_runs_beside_layers(graph, model, load)
     except (KeyError, ValueError, ZeroDivisionError, IndexError):
         return load
-    return load if runs else replace(load, flash_attention=False)
+    return load if runs else replace(load, flash_attention=False, was_switched_off=True)
 
 
 def replayed(model: Model, architecture: Architecture, load: Load) -> tuple[int, int]:

@@ -101,7 +101,7 @@ def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     if arch.post_attention_norm and b.in_block(layer, arch.post_attention_norm) is not None:
         cur = b.named_norm(cur, layer, arch.post_attention_norm)
     cur = _scaled(b, cur)
-    cur = _sum(b, cur, residual)
+    cur = _sum(b, cur, residual, is_first=arch.residual_first == "always")
     if not _has_ffn(b, layer):
         return cur
     return _ffn(b, cur, layer)
@@ -117,15 +117,15 @@ def _ffn(b: Building, x: Tensor, layer: int) -> Tensor:
     cur = feed_forward(b, cur, layer)
     if arch.post_ffn_norm and b.in_block(layer, arch.post_ffn_norm) is not None:
         cur = b.named_norm(cur, layer, arch.post_ffn_norm)
-    return _sum(b, _scaled(b, cur), x)
+    return _sum(b, _scaled(b, cur), x, is_first=bool(arch.residual_first))
 
 
 def _scaled(b: Building, cur: Tensor) -> Tensor:
     return b.g.scale(cur) if b.model.real("residual_scale") or b.arch.scales_residual else cur
 
 
-def _sum(b: Building, cur: Tensor, residual: Tensor) -> Tensor:
-    return b.g.add(residual, cur) if b.arch.residual_first else b.g.add(cur, residual)
+def _sum(b: Building, cur: Tensor, residual: Tensor, *, is_first: bool) -> Tensor:
+    return b.g.add(residual, cur) if is_first else b.g.add(cur, residual)
 
 
 def _beside(b: Building, x: Tensor, cur: Tensor, layer: int, wants: bool) -> Tensor:
@@ -254,7 +254,7 @@ def _finish(b: Building, cur: Tensor) -> None:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
     if arch.order != "encoder":
-        cur = b.norm(cur, b.weight("output_norm.weight"), b.weight("output_norm.bias"))
+        cur = _last_norm(b, cur)
     if arch.gathers_late and arch.norms_before_gathering:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
@@ -270,6 +270,12 @@ def _finish(b: Building, cur: Tensor) -> None:
     for tensor in (hidden, embedded, logits):
         if tensor is not None:
             tensor.is_output = True
+
+
+def _last_norm(b: Building, cur: Tensor) -> Tensor:
+    """Norm the result; models with short convolutions keep its weights under the input's name."""
+    name = "token_embd_norm" if b.arch.recurrent == "shortconv" else "output_norm"
+    return b.norm(cur, b.weight(f"{name}.weight"), b.weight(f"{name}.bias"))
 
 
 def _logits(b: Building, cur: Tensor) -> Tensor:

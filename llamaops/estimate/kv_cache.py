@@ -54,6 +54,6 @@ def _row(model: Model, load: Load, layer: int, widest: int, *, windowed: bool) -
     if model.is_mla:
         # One joint head of keys; values are a part of it.
         return row_bytes(load.key_type, model.key_length() * heads)
-    values = model.value_length(windowed=windowed) * heads if load.flash_attention else widest
+    values = widest if load.transposes_values else model.value_length(windowed=windowed) * heads
     keys = model.key_length(windowed=windowed) * heads
     return row_bytes(load.key_type, keys) + row_bytes(load.value_type, values)

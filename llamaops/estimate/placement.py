@@ -1,22 +1,21 @@
 """Decide which nodes of a graph run on a card, and which tensors are copied there, as the scheduler does.
 
 Source: ggml_backend_sched_split_graph in ggml/src/ggml-backend.cpp of llama.cpp, for one card and the host.
-A card's own reordering of nodes (Vulkan does some) is not replayed.
 """
 
 from __future__ import annotations
 
+from llamaops.estimate.building import AS_HEAD, ON_HOST
+from llamaops.estimate.card_support import batch_rows, is_supported
 from llamaops.estimate.graph import Graph, Tensor
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Load
+from llamaops.estimate.reorder import VIEWS
+from llamaops.estimate.splits import DEVICE, HOST, NOWHERE, Cutting, is_weight
 from llamaops.estimate.weights import first_on_card, is_on_card
 
-HOST, DEVICE, NOWHERE = 0, 1, -1
 LEAST_OFFLOAD = 32
 """Rows from which on the card computes with matrices that lie in host memory."""
-LARGEST_TENSOR = 2**32 - 1
-"""Bytes of a tensor that Vulkan can address on a discrete card."""
-_VIEWS = frozenset({"view", "reshape", "permute", "transpose", "none"})
 
 
 def place_graph(graph: Graph, model: Model, load: Load) -> Graph:
@@ -56,7 +55,7 @@ class _Placing:
             self._at[id(leaf)] = self._leaf(leaf)
         for node in self._graph.nodes:
             self._at[id(node)] = self._node(node)
-        real = [node for node in self._graph.nodes if node.op not in _VIEWS]
+        real = [node for node in self._graph.nodes if node.op not in VIEWS]
         for nodes in (real, real[::-1]):
             self._spread(nodes, over_host=False)
         for nodes in (real, real[::-1]):
@@ -79,8 +78,8 @@ class _Placing:
         if kind in {"cache_k", "cache_v", "state.r", "state.s"}:
             on_card = self._load.offloads_cache and int(number) >= self.first
             return DEVICE if on_card else HOST
-        if name == "token_embd.weight#head":
-            return DEVICE
+        if name.endswith((AS_HEAD, ON_HOST)):
+            return DEVICE if name.endswith(AS_HEAD) else HOST
         weight = self._model.by_name.get(name)
         if weight is None:
             return HOST
@@ -92,20 +91,15 @@ class _Placing:
         if node.op in {"rope", "flash_attn"}:
             return NOWHERE
         for source in node.sources:
-            if source.external and not source.name.startswith(("cache_", "state.")):
+            if is_weight(source):
                 place = self._at.get(id(source), HOST)
-                if place == HOST and _rows(node) >= LEAST_OFFLOAD and self._is_supported(node):
+                if place == HOST and batch_rows(node) >= LEAST_OFFLOAD and self._is_supported(node):
                     return DEVICE
                 return NOWHERE if place == DEVICE and not self._is_supported(node) else place
         return NOWHERE
 
     def _is_supported(self, node: Tensor) -> bool:
-        """Return whether the card's driver has the operator, for tensors of this size."""
-        if self._load.card != "vulkan":
-            return True
-        if max(t.size_bytes for t in (node, *node.sources)) > LARGEST_TENSOR:
-            return False
-        return not (node.op == "ssm_scan" and node.sources[3].ne[0] != 1)
+        return is_supported(node, self._load.card)
 
     def _spread(self, nodes: list[Tensor], *, over_host: bool) -> None:
         current = NOWHERE
@@ -128,69 +122,5 @@ class _Placing:
             self._at[id(node)] = DEVICE if self._is_supported(node) else HOST
 
     def split(self) -> Graph:
-        """Cut the graph where the place changes and copy what the other side holds."""
-        placed = Graph()
-        splits: list[tuple[int, list[Tensor], list[Tensor]]] = []
-        copies: dict[tuple[int, int], Tensor] = {}
-        current = NOWHERE
-        inputs: list[Tensor] = []
-        members: list[Tensor] = []
-        for node in self._graph.nodes:
-            if node.op in _VIEWS:
-                members.append(node)
-                continue
-            place = self._at[id(node)]
-            if current == NOWHERE:
-                current = place
-            if place != current or (inputs and self._needs_weight(node, current)):
-                splits.append((current, inputs, members))
-                current, inputs, members = place, [], []
-            node.sources = tuple(self._local(s, current, inputs, copies) for s in node.sources)
-            members.append(node)
-        splits.append((current, inputs, members))
-        for place, wanted, nodes in splits:
-            for source in wanted:
-                dependency = Tensor(
-                    "none", source.type_id, source.ne, (source,), view_of=source, nb=source.nb
-                )
-                dependency.place = self._at[id(source)]
-                copy = copies[id(source), place]
-                placed.nodes += [dependency, copy]
-            placed.nodes += nodes
-        for node in self._graph.nodes:
-            node.place = self._at[id(node)]
-        for leaf in self._graph.leafs:
-            leaf.place = max(HOST, self._at[id(leaf)])
-        placed.leafs = self._graph.leafs
-        return placed
-
-    def _needs_weight(self, node: Tensor, place: int) -> bool:
-        return place == DEVICE and any(
-            s.external and not s.name.startswith(("cache_", "state.")) and self._at.get(id(s), HOST) == HOST
-            for s in node.sources
-        )
-
-    def _local(
-        self, source: Tensor, place: int, inputs: list[Tensor], copies: dict[tuple[int, int], Tensor]
-    ) -> Tensor:
-        """Return the source itself where it lies on this side, else its copy."""
-        if self._at[id(source)] == place:
-            return source
-        key = (id(source), place)
-        if key not in copies:
-            copy = Tensor("none", source.type_id, source.ne, nb=source.nb)
-            copy.place = place
-            copies[key] = copy
-            inputs.append(source)
-        return copies[key]
-
-
-def _rows(node: Tensor) -> int:
-    """Return the rows of a batch as the card's driver counts them for its decision."""
-    if node.op == "get_rows":
-        return 0
-    if node.op == "mul_mat":
-        return node.ne[1]
-    if node.op in {"mul_mat_id", "rope"}:
-        return node.ne[2]
-    return node.ne[1] * node.ne[2] * node.ne[3]
+        """Cut the graph where the place changes."""
+        return Cutting(self._graph, self._at, reorders=self._load.card == "vulkan").run()

@@ -24,6 +24,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """Whether layers for multi-token prediction get a cache although nothing uses it (glm4moe, b10434)."""
     projects_rows: bool = True
     """Whether Mamba 2 projects the tokens of all sequences in one matrix."""
+    gathers_states: bool = True
+    """Whether recurrent states of all sequences are looked up at once (b11669; not yet in b11434)."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Driver of the card: `vulkan`, `cuda` or another; empty where there is none."""
     flash_is_auto: bool = False
     """Whether flash attention is on only as long as the engine finds it where its layer is."""
+    was_switched_off: bool = False
+    """Whether the engine switched automatic flash attention off; the cache had been made for it by then."""
     offloads_cache: bool = True
     """Whether caches lie beside their layers."""
     host_experts: int = 0
@@ -70,6 +74,11 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     def has_card(self) -> bool:
         """Return whether there is a card, even if nothing is to be put on it."""
         return bool(self.card) or self.gpu_layers > 0
+
+    @property
+    def transposes_values(self) -> bool:
+        """Return whether the V cache lies transposed."""
+        return not self.flash_attention and not self.was_switched_off
 
     @property
     def streams(self) -> int:

@@ -24,7 +24,12 @@ LAST_WITHOUT_MIXING, LAST_VERSION_WITHOUT_MIXING, LAST_BY_SEQUENCE = 11434, (0, 
 FIRST_WITH_MIXING = 11669
 """The first build that was seen to mix inputs; those between have either habit."""
 OLDEST = Build(
-    takes_embeddings=False, mixes_inputs=False, pads_encoders=False, rotates_cache=False, projects_rows=False
+    takes_embeddings=False,
+    mixes_inputs=False,
+    pads_encoders=False,
+    gathers_states=False,
+    rotates_cache=False,
+    projects_rows=False,
 )
 """What takes least: the habits of builds before spring 2026."""
 EVERY_LAYER = 10**6
@@ -95,11 +100,12 @@ def build_of(number: int | None, semver: str | None) -> Build:
         return Build(
             mixes_inputs=number > LAST_WITHOUT_MIXING,
             pads_encoders=number > LAST_WITHOUT_MIXING,
+            gathers_states=number > LAST_WITHOUT_MIXING,
             projects_rows=number > LAST_BY_SEQUENCE,
             caches_unused_layers=number <= LAST_BY_SEQUENCE,
         )
     recent = not parts or parts > LAST_VERSION_WITHOUT_MIXING
-    return Build(mixes_inputs=recent, pads_encoders=recent)
+    return Build(mixes_inputs=recent, pads_encoders=recent, gathers_states=recent)
 
 
 def least_build_of(number: int | None, semver: str | None) -> Build:
@@ -110,7 +116,11 @@ def least_build_of(number: int | None, semver: str | None) -> Build:
     found = build_of(number, semver)
     if number is not None and number > SHALLOW:
         is_between = LAST_WITHOUT_MIXING < number < FIRST_WITH_MIXING
-        return replace(found, mixes_inputs=False, pads_encoders=False) if is_between else found
+        return (
+            replace(found, mixes_inputs=False, pads_encoders=False, gathers_states=False)
+            if is_between
+            else found
+        )
     return found if semver else OLDEST
 
 

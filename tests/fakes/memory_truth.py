@@ -22,9 +22,15 @@ from llamaops.facts.ggml_types import tensor_bytes
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "memory"
 PARTS = ("weights", "KV cache", "windowed KV cache", "recurrent state", "compute", "output")
-EARLIER = Build(mixes_inputs=False, pads_encoders=False)
+EARLIER = Build(mixes_inputs=False, pads_encoders=False, gathers_states=False)
 BUILDS = {
-    "b10434": Build(mixes_inputs=False, pads_encoders=False, projects_rows=False, caches_unused_layers=True),
+    "b10434": Build(
+        mixes_inputs=False,
+        pads_encoders=False,
+        gathers_states=False,
+        projects_rows=False,
+        caches_unused_layers=True,
+    ),
     "b11434": EARLIER,
     "b11669": Build(),
 }
