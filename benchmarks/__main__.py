@@ -39,6 +39,7 @@ def arguments(folder: Path) -> Mapping[str, list[str]]:
     big = str(folder / "bigvocab.gguf")
     programs = str(Path(paths.server).parent)
     return {
+        "deep": [paths.model],
         "digest": [paths.model],
         "inspect_model": [paths.model, big],
         "preflight": ["--bin-dir", programs],

@@ -1,4 +1,4 @@
-"""CPU time and peak memory of `llamaops inspect` against the `gguf` package's reader, side by side.
+"""CPU time and peak memory of `llamaops inspect` against bare header walks and the `gguf` package's reader.
 
     python -m benchmarks.inspect_model SMALL.gguf BIG.gguf [--rounds 5]
 
@@ -19,11 +19,17 @@ from benchmarks import _children as children
 
 OURS = "llamaops inspect"
 BARE = "python -c pass"
+WALK = "any bare walk"
+OUR_WALK = "our walk alone"
 READER = "gguf GGUFReader"
 BROKEN = {1, 2}
 COLLECT = (
     "import sys; from llamaops.facts.gguf_file import collect_gguf;"
     " from llamaops.system.machine import Machine; collect_gguf(Machine(), sys.argv[1])"
+)
+STEP = (
+    "import sys; from llamaops.facts.gguf_header import read_header;"
+    " from llamaops.system.files import RegularFile; read_header(RegularFile(sys.argv[1]), '')"
 )
 READ = "import sys; from gguf import GGUFReader; GGUFReader(sys.argv[1])"
 
@@ -33,6 +39,8 @@ def commands(model: str) -> dict[str, list[str]]:
     python = sys.executable
     return {
         BARE: [python, "-c", "pass"],
+        WALK: [python, str(Path(__file__).with_name("_bare_walk.py")), model],
+        OUR_WALK: [python, "-c", STEP, model],
         "facts only": [python, "-c", COLLECT, model],
         OURS: [python, "-m", "llamaops", "inspect", model],
         READER: [python, "-c", READ, model],
@@ -53,10 +61,11 @@ def compare(model: str, rounds: int, environment: dict[str, str]) -> dict[str, d
     }
     if OURS not in figures:
         raise SystemExit(f"inspect_model: llamaops cannot inspect {model}")
-    bare = figures[BARE]["cpu_ms"]
+    bare, walk = figures[BARE]["cpu_ms"], figures[WALK]["cpu_ms"]
     reader = figures.get(READER, {}).get("cpu_ms")
     for row in figures.values():
         row["times_bare_python"] = round(row["cpu_ms"] / bare, 2)
+        row["times_bare_walk"] = round(row["cpu_ms"] / walk, 2)
         if reader:
             row["part_of_gguf_reader"] = round(row["cpu_ms"] / reader, 4)
     return figures
@@ -75,7 +84,7 @@ def main() -> None:
         everything[Path(model).name] = figures
         print(f"\n{Path(model).name} ({Path(model).stat().st_size} bytes), least of {asked.rounds}")
         for name, row in figures.items():
-            ratios = f"{row['times_bare_python']:6.2f} x python"
+            ratios = f"{row['times_bare_python']:6.2f} x python  {row['times_bare_walk']:6.2f} x walk"
             part = row.get("part_of_gguf_reader")
             print(
                 f"  {name:18} {row['cpu_ms']:9.1f} ms CPU {row['peak_mib']:8.1f} MiB  {ratios}"

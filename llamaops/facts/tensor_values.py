@@ -1,5 +1,9 @@
 """Read the values of all tensors once, in bounded pieces, and tell which are no weights.
 
+Of each tensor so many values are dequantized as it takes to see two that differ; from then on only that they
+are finite is open, which the scales of their blocks tell (`block_scales`). Where those leave it open, the
+piece is dequantized too.
+
 Needs the `gguf` package and numpy (the extra `llamaops[deep]`), which are imported here and only when asked.
 """
 
@@ -11,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from llamaops.facts.block_scales import surely_finite
 from llamaops.facts.ggml_types import BLOCKS, type_name
 from llamaops.facts.gguf_header import Tensor
 from llamaops.facts.observe import unknown_from_os_error
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from llamaops.facts.gguf_probe import Probe
     from llamaops.system.ports import OpenFile, System
 
+FIRST_ELEMENTS = 2**12
 PIECE_ELEMENTS = 2**20
 MOST_ODD = 64
 THREADS = 4
@@ -58,7 +64,7 @@ class TensorValuesFacts(Shape, frozen=True, kw_only=True):
     tensors_read: int
     """Tensors whose values were read."""
     elements: int
-    """Values that were read."""
+    """Values that were read: dequantized, or known to be finite by the scale of their block."""
     bytes: int
     """Bytes of tensor data that were read."""
     odd: Fact[tuple[OddTensor, ...]]
@@ -77,6 +83,11 @@ class _Stats(msgspec.Struct):
     elements: int = 0
     low: float = float("inf")
     high: float = float("-inf")
+
+    @property
+    def differ(self) -> bool:
+        """Say whether two values were seen that differ."""
+        return self.low < self.high
 
 
 class _NotReadError(Exception):
@@ -100,7 +111,7 @@ def collect_tensor_values(
     """
     import gguf
 
-    source = Source(kind="library", name=f"dequantized with gguf {_version()}")
+    source = Source(kind="library", name=f"dequantized with gguf {_version()}, or finite by their scales")
     reader = _Reader(gguf, _all_bytes(probe), progress)
     failure: Unknown | None = None
     for part in probe.parts:
@@ -166,8 +177,11 @@ class _Reader:
     def _tensor(self, file: OpenFile, path: str, tensor: Tensor, start: int) -> None:
         stats = _Stats()
         try:
-            for values in self._pieces(file, tensor, start + tensor.offset):
-                self._add(stats, values)
+            for data, block in self._pieces(file, tensor, start + tensor.offset):
+                if stats.differ and surely_finite(tensor.type_id, data, block[2]):
+                    stats.elements += len(data) // block[2] * block[1]
+                else:
+                    self._add(stats, self._values(tensor.type_id, data, block[2]))
         except _NotReadError as error:
             with self._lock:
                 self.total.not_read.add(str(error))
@@ -179,21 +193,25 @@ class _Reader:
             if odd is not None:
                 self.total.odd.append(odd)
 
-    def _pieces(self, file: OpenFile, tensor: Tensor, at: int) -> Iterator[Any]:
+    def _pieces(
+        self, file: OpenFile, tensor: Tensor, at: int
+    ) -> Iterator[tuple[bytes, tuple[str, int, int]]]:
+        """Yield the data of a tensor, a small piece first, and what its blocks are."""
         block = BLOCKS.get(tensor.type_id)
         if block is None or tensor.size_bytes is None:
             raise _NotReadError(f"{type_name(tensor.type_id)}: no size is known")
         _, elements, size = block
-        piece = max(1, PIECE_ELEMENTS // elements) * size
-        for done in range(0, tensor.size_bytes, piece):
+        done, piece = 0, FIRST_ELEMENTS
+        while done < tensor.size_bytes:
             if self._stop.is_set():
                 raise _NotReadError("interrupted")
-            wanted = min(piece, tensor.size_bytes - done)
+            wanted = min(max(1, piece // elements) * size, tensor.size_bytes - done)
             data = file.read_at(at + done, wanted)
             if len(data) < wanted:
                 raise _NotReadError(f"{tensor.name[:64]}: its data is not all there")
             self._tell(wanted)
-            yield self._values(tensor.type_id, data, size)
+            yield data, block
+            done, piece = done + wanted, PIECE_ELEMENTS
 
     def _values(self, type_id: int, data: bytes, block_bytes: int) -> Any:  # noqa: ANN401 - an array
         import numpy as np

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,34 @@ def test_a_constant_across_pieces_is_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [one.constant for one in facts.odd.need()] == [0.0]
     last = bytes(34 * 31) + q8_0()
     assert values(g.FakeTensor("x", (32, 32), Q8_0, data=last)).odd_count == 0
+
+
+@pytest.mark.parametrize("bad", [NAN16, INF16])
+@pytest.mark.parametrize("at", [0, 1, 40, 63])
+def test_a_bad_scale_is_found_wherever_it_is(bad: bytes, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_values, "FIRST_ELEMENTS", 32)
+    monkeypatch.setattr(tensor_values, "PIECE_ELEMENTS", 320)
+    blocks = [q8_0()] * 64
+    blocks[at] = bad + bytes([1] * 32)
+    facts = values(g.FakeTensor("x", (32, 64), Q8_0, data=b"".join(blocks)))
+    (odd,) = facts.odd.need()
+    assert (odd.nan + odd.infinite, facts.elements) == (32, 2048)
+
+
+def test_blocks_after_two_that_differ_are_not_dequantized(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gguf
+
+    seen: list[int] = []
+    real = gguf.quants.dequantize
+
+    def dequantize(data: Any, kind: Any) -> Any:
+        seen.append(len(data))
+        return real(data, kind)
+
+    monkeypatch.setattr(gguf.quants, "dequantize", dequantize)
+    monkeypatch.setattr(tensor_values, "FIRST_ELEMENTS", 32)
+    facts = values(g.FakeTensor("x", (32, 64), Q8_0, data=q8_0() * 64))
+    assert (seen, facts.elements, facts.odd_count) == ([1], 2048, 0)
 
 
 def test_what_cannot_be_read_is_unknown() -> None:
