@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from llamaops.estimate.cards import ENDLESS
 from llamaops.estimate.graph import IN_PLACE, Graph, Tensor
 
 CPU_ALIGNMENT = 32
-DEVICE_ALIGNMENT = 64
-DEVICE_CHUNK = 2**30
-"""Largest piece that a card's buffer is made of, unless one tensor is larger."""
-ENDLESS = 2**62
 
 
 class Holes:

@@ -17,6 +17,8 @@ VERSIONS, SPARSE_LAYERS = 4, 10
 def alternating_layers(b: Building, x: Tensor) -> Tensor:
     """Return the rows that are wanted of the last layer's merged versions."""
     g, tokens = b.g, b.tokens
+    if b.load.build.mixes_inputs:
+        g.expand(x)
     inputs = inputs_of_layers(b, x)
     others = VERSIONS - 1
     wanted = _magnitude(b, x)

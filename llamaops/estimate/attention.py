@@ -396,6 +396,8 @@ def attend_gated(b: Building, cur: Tensor, layer: int) -> Tensor:
     width, heads, kv_heads = model.value_length(), model.heads(layer), model.kv_heads(layer)
     both, k, v = project_heads(b, cur, layer, (width * 2, heads), (width, kv_heads), in_heads=False)
     nb = (row_bytes(F32, width * 2), row_bytes(F32, width * 2 * heads))
+    if b.arch.gate_is_late:
+        both = g.reshape(both, width * 2, heads, tokens)
     q = b.named_norm(g.view(both, (width, heads, tokens), nb), layer, "attn_q_norm")
     k = b.named_norm(g.reshape(k, width, kv_heads, tokens), layer, "attn_k_norm")
     gate = g.view(both, (width, heads, tokens), nb)

@@ -19,6 +19,7 @@ from llamaops.launch.settings import pad
 ROTATIONS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 ON_HOST, AS_HEAD = "#host", "#head"
 """What is added to the name of a tensor that is in memory twice: on the host, or as the output head."""
+PER_LAYER_TABLE = "per_layer_token_embd.weight"
 ROTATION = 64
 """Smallest rotation of a quantized cache; heads have to be multiples of it."""
 
@@ -89,6 +90,7 @@ class Building:
         self.recurrent_views: dict[str, Tensor] = {}
         self._weights: dict[str, Tensor] = {}
         self.input_row = 0
+        self.early_rows: Tensor | None = None
 
     # Weights
 
@@ -220,13 +222,17 @@ class Building:
         g, width, build = self.g, self.model.width, self.load.build
         table = self.need("token_embd.weight")
         more = self.further_inputs * width
+        self._look_up_early()
         cur = g.get_rows(table, Graph.input(I32, (self.tokens,), "tokens"))
+        rows = g.get_rows(table, Graph.input(I32, (self.tokens,), "mixed_tokens"))
+        if build.mixes_inputs:
+            g.expand(cur)
+            g.expand(rows)
         cur = g.pad(cur, more) if more else cur
         g.expand(cur)
         if build.takes_embeddings:
             g.expand(Graph.input(F32, (width + more, self.tokens), "embeddings"))
         if build.mixes_inputs:
-            rows = g.get_rows(table, Graph.input(I32, (self.tokens,), "mixed_tokens"))
             rows = g.pad(rows, more) if more else rows
             given = Graph.input(F32, (width + more, self.tokens), "mixed_embeddings")
             places = Graph.input(I64, (self.tokens,), "mixed_places")
@@ -241,6 +247,24 @@ class Building:
         if self.arch.scales_embedding == "tokens" and build.mixes_inputs:
             return g.mul(cur, Graph.input(F32, (1, self.tokens), "embedding_scale"))
         return g.scale(cur) if self.arch.scales_embedding else cur
+
+    @cached_property
+    def gathers_late(self) -> bool:
+        """Return whether wanted rows are taken behind the last layer; recent builds do so less often."""
+        is_changed = self.arch.order == "per_layer" and self.load.build.mixes_inputs
+        return self.arch.gathers_late and not is_changed
+
+    def _look_up_early(self) -> None:
+        """Look up what recent builds take before the tokens: positions of encoders, inputs of all layers."""
+        order, g = self.arch.order, self.g
+        if not self.load.build.mixes_inputs:
+            return
+        if order == "per_layer" and self.model.has(PER_LAYER_TABLE):
+            ids = Graph.input(I32, (self.tokens,), "per_layer_tokens")
+            self.early_rows = g.get_rows(self.need(PER_LAYER_TABLE), ids)
+        elif order == "encoder" and self.arch.has_position_table:
+            self.early_rows = g.get_rows(self.need("position_embd.weight"), self.positions)
+        g.expand(self.early_rows)
 
     # Small sequences
 

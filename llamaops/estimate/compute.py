@@ -8,8 +8,9 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from llamaops.estimate.allocator import CPU_ALIGNMENT, DEVICE_ALIGNMENT, DEVICE_CHUNK, Buffer, Replay
+from llamaops.estimate.allocator import CPU_ALIGNMENT, Buffer, Replay
 from llamaops.estimate.architectures import Architecture
+from llamaops.estimate.cards import memory_of
 from llamaops.estimate.decoder import reserved_graph
 from llamaops.estimate.model import Model
 from llamaops.estimate.placement import flash_runs_beside_layers, place_graph
@@ -70,7 +71,8 @@ def replayed(model: Model, architecture: Architecture, load: Load) -> tuple[int,
     if not load.has_card:
         return Replay([Buffer(CPU_ALIGNMENT)]).run(graph)[0], 0
     placed = place_graph(graph, model, load)
-    buffers = [Buffer(DEVICE_ALIGNMENT, DEVICE_CHUNK), Buffer(DEVICE_ALIGNMENT, DEVICE_CHUNK)]
+    card = memory_of(load.card)
+    buffers = [Buffer(card.host_alignment, card.chunk_bytes), Buffer(card.alignment, card.chunk_bytes)]
     host, device = Replay(buffers).run(placed)
     return host, device
 

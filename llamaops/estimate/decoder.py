@@ -64,7 +64,7 @@ def _first(b: Building, cur: Tensor) -> Tensor:
             cur = g.add(cur, g.view(kinds, (b.model.width,)))
     table = b.weight("position_embd.weight") if b.arch.has_position_table else None
     if table is not None:
-        rows = g.get_rows(table, b.positions)
+        rows = b.early_rows or g.get_rows(table, b.positions)
         cur = g.add(rows, cur) if b.arch.order == "encoder" else g.add(cur, rows)
     norm = None if b.arch.recurrent == "shortconv" else b.weight("token_embd_norm.weight")
     if norm is not None:
@@ -75,7 +75,7 @@ def _first(b: Building, cur: Tensor) -> Tensor:
 def _layers(b: Building, cur: Tensor) -> Tensor:
     last = b.model.layers - 1
     for layer in range(b.model.layers):
-        wants = layer == last and not b.arch.gathers_late
+        wants = layer == last and not b.gathers_late
         build = _LAYERS.get(b.arch.order, _layer)
         cur = b.add_deep_input(build(b, cur, layer, wants), layer)
     return cur
@@ -250,12 +250,12 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
 def _finish(b: Building, cur: Tensor) -> None:
     g, arch = b.g, b.arch
     hidden = None
-    if arch.gathers_late and not arch.norms_before_gathering:
+    if b.gathers_late and not arch.norms_before_gathering:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
     if arch.order != "encoder":
         cur = _last_norm(b, cur)
-    if arch.gathers_late and arch.norms_before_gathering:
+    if b.gathers_late and arch.norms_before_gathering:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
     embedded = cur

@@ -6,14 +6,14 @@ Source: src/models/gemma4.cpp of llama.cpp.
 from __future__ import annotations
 
 from llamaops.estimate.attention import attend, attend_shared, project_heads
-from llamaops.estimate.building import Building
+from llamaops.estimate.building import PER_LAYER_TABLE, Building
 from llamaops.estimate.feed_forward import DENSE, dense, experts
 from llamaops.estimate.graph import I32, Graph, Tensor
 
 
 def per_layer_layers(b: Building, x: Tensor) -> Tensor:
     """Return the result of all layers."""
-    has_inputs = b.weight("per_layer_token_embd.weight") is not None
+    has_inputs = b.weight(PER_LAYER_TABLE) is not None
     inputs = inputs_of_layers(b, x) if has_inputs else None
     for layer in range(b.model.layers):
         x = _layer(b, x, layer, inputs)
@@ -23,11 +23,14 @@ def per_layer_layers(b: Building, x: Tensor) -> Tensor:
 def inputs_of_layers(b: Building, x: Tensor) -> Tensor:
     """Return the further input of all layers: from a table of tokens, and projected from the input."""
     g, tokens = b.g, b.tokens
-    table = b.need("per_layer_token_embd.weight")
+    table = b.need(PER_LAYER_TABLE)
     shape = (table.ne[0] // b.model.layers, b.model.layers, tokens)
-    rows = g.get_rows(table, Graph.input(I32, (tokens,), "per_layer_tokens"))
-    rows = g.scale(g.reshape(rows, *shape))
-    g.expand(rows)
+    if b.early_rows is None:
+        rows = g.get_rows(table, Graph.input(I32, (tokens,), "per_layer_tokens"))
+        rows = g.scale(g.reshape(rows, *shape))
+        g.expand(rows)
+    else:
+        rows = g.reshape(g.scale(b.early_rows), *shape)
     projected = g.scale(g.mul_mat(b.need("per_layer_model_proj.weight"), x))
     projected = b.norm(g.reshape(projected, *shape), b.weight("per_layer_proj_norm.weight"))
     return g.cont(g.permute(g.scale(g.add(projected, rows)), 0, 2, 1, 3))
@@ -35,7 +38,10 @@ def inputs_of_layers(b: Building, x: Tensor) -> Tensor:
 
 def _layer(b: Building, x: Tensor, layer: int, inputs: Tensor | None) -> Tensor:
     g = b.g
+    wants = layer == b.model.layers - 1 and not b.gathers_late
     cur = _attention(b, b.named_norm(x, layer, "attn_norm"), layer)
+    if wants:
+        cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
     attended = g.add(b.named_norm(cur, layer, "post_attention_norm"), x)
     cur = b.named_norm(_feed_forward(b, attended, layer), layer, "post_ffw_norm")
     cur = g.add(cur, attended)
@@ -43,6 +49,7 @@ def _layer(b: Building, x: Tensor, layer: int, inputs: Tensor | None) -> Tensor:
         before = cur
         gate = g.unary(b.project(cur, layer, "inp_gate"))
         own = g.view(inputs, (inputs.ne[0], inputs.ne[1]))
+        own = g.get_rows(own, b.wanted_rows) if wants else own
         cur = b.project(g.mul(gate, own), layer, "proj")
         cur = g.add(before, b.named_norm(cur, layer, "post_norm"))
     scale = b.in_block(layer, "layer_output_scale")

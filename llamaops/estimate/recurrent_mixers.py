@@ -165,7 +165,7 @@ def delta_net(b: Building, cur: Tensor, layer: int) -> Tensor:
     q = g.view(out, (key, key_heads, each, n), key_nb)
     k = g.view(out, (key, key_heads, each, n), key_nb)
     v = g.view(out, (value, value_heads, each, n), (row_bytes(F32, value), row, row * each))
-    q, k = g.like("l2_norm", q), g.like("l2_norm", k)
+    q, k = (g.scale(g.like("rms_norm", t)) for t in (q, k))
     if b.arch.recurrent == "delta_joint" and key_heads != value_heads:
         q, k = (_repeated(b, t, value_heads) for t in (q, k))
     output = delta_step(b, q, k, v, gate, beta, memory, scans)
@@ -224,6 +224,7 @@ def _joint_beta(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor
     heads, keys = b.model.number("ssm.time_step_rank"), b.model.number("ssm.group_count")
     both = g.reshape(b.project(cur, layer, "ssm_ba"), 2 * heads // keys, keys, each, n)
     part = (heads // keys, keys, each, n)
-    beta = g.unary(g.cont(g.view(both, part, both.nb[1:4])))
+    beta = g.view(both, part, both.nb[1:4])
+    beta = g.unary(beta if b.load.build.mixes_inputs else g.cont(beta))
     alpha = g.cont(g.view(both, part, both.nb[1:4]), heads, each, n)
     return g.reshape(beta, 1, heads, each, n), alpha

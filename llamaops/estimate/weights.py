@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
+from llamaops.estimate.cards import memory_of
 from llamaops.estimate.model import Model, Weight
 from llamaops.estimate.plan import Load
 
 PADDING = 32
-HOST_PADDING = 64
-"""Padding of host memory that a card can read directly."""
 INPUT_NAMES = ("token_embd.", "position_embd.", "token_types.", "per_layer_token_embd.")
 FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_proj_norm.")
 """Tensors that go with the first layer; where there are short convolutions the last norm has this name."""
@@ -52,7 +51,8 @@ def weight_bytes(
     host = device = 0
     unknown = []
     first = first_on_card(model, load.gpu_layers)
-    padding = HOST_PADDING if load.has_card else PADDING
+    card = memory_of(load.card)
+    padding = card.host_alignment if load.has_card else PADDING
     for weight in model.weights:
         if not is_loaded(model, weight, unused):
             continue
@@ -61,13 +61,13 @@ def weight_bytes(
             continue
         rotates = weight.block is None and weight.name.startswith(ROTATION_NAMES)
         if is_on_card(model, weight, first, load):
-            device += padded(weight.size_bytes, PADDING)
+            device += padded(weight.size_bytes, card.alignment)
         if not is_on_card(model, weight, first, load) or (rotates and first > 0):
             host += padded(weight.size_bytes, padding)
     if has_head and model.is_tied:
         head = model.by_name["token_embd.weight"].size_bytes or 0
         if load.gpu_layers > 0:
-            device += padded(head, PADDING)
+            device += padded(head, card.alignment)
         elif copies_head:
             host += padded(head, padding)
     return WeightBytes(host, device, tuple(unknown))
