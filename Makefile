@@ -73,8 +73,11 @@ generate: setup-dev  ## Write what is generated from the code: docs/schema, docs
 	$(BIN)/python -m llamaops.operations.sources docs/sources.md
 	$(BIN)/python -m tools.reference
 
-docs: setup-dev  ## Build the documentation's site into build/site; a warning is an error
-	@$(BIN)/python -m pip install -q 'mkdocs-material>=9.5'
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.dev
+	@sh tools/setup.sh requirements-docs.lock $(VENV)
+	@touch $@
+
+docs: $(VENV)/.docs  ## Build the documentation's site into build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup-dev fetch  ## Measure, as in docs/performance.md

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Write both locks: every version with the digests of all its files, and no index, host or path.
+# Write the locks: every version with the digests of all its files, and no index, host or path.
 # Needs pip-tools. Run it on the oldest Python that is supported, so that every version fits it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,3 +10,5 @@ lock() {
 }
 lock --output-file requirements.lock
 lock --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+# The site's packages stay out of what tests need; both fit into one environment.
+lock --extra dev --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock

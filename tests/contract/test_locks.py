@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-docs.lock")
+EXTRAS: tuple[tuple[str, ...], ...] = ((), ("dev",), ("dev", "docs"))
 
 
 def versions(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)==(\S+) \\$", (ROOT / name).read_text(), re.MULTILINE))
 
 
-def dependencies(*, dev: bool) -> set[str]:
+def dependencies(extras: tuple[str, ...]) -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = project["dependencies"] + (project["optional-dependencies"]["dev"] if dev else [])
+    wanted = sum((project["optional-dependencies"][extra] for extra in extras), project["dependencies"])
     return {re.split(r"[<>=~!;\[ ]", line)[0].lower() for line in wanted}
 
 
@@ -36,11 +37,12 @@ def test_every_requirement_has_digests(name: str) -> None:
     assert all("--hash=sha256:" in block for block in blocks)
 
 
-def test_both_locks_agree() -> None:
-    runtime, dev = (versions(name) for name in LOCKS)
-    assert runtime.items() <= dev.items()
+def test_the_locks_agree() -> None:
+    runtime, dev, docs = (versions(name) for name in LOCKS)
+    assert runtime.items() <= dev.items() <= docs.items()
 
 
 def test_the_locks_have_every_dependency_and_the_build_back_end() -> None:
-    assert dependencies(dev=False) | {"hatchling", "editables"} <= set(versions(LOCKS[0]))
-    assert dependencies(dev=True) <= set(versions(LOCKS[1]))
+    assert {"hatchling", "editables"} <= set(versions(LOCKS[0]))
+    for name, extras in zip(LOCKS, EXTRAS, strict=True):
+        assert dependencies(extras) <= set(versions(name)), name
