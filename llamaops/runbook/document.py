@@ -35,6 +35,8 @@ class Input(Shape, frozen=True, kw_only=True):
     """Taken where nothing is given."""
     choices: tuple[str, ...] = ()
     """The values allowed for a choice."""
+    pattern: str | None = None
+    """A regular expression (RE2) that the whole value has to match."""
     optional: bool = False
     """Whether it may be left out; an option or argument that is nothing but it is then left out too."""
 

@@ -143,6 +143,8 @@ def wrong_value(declared: Input, value: str) -> str | None:
         return "has to be one line that is not empty"
     if value.startswith("-") and declared.kind not in {"number", "words"}:
         return "must not begin with a dash: a program would take it for an option"
+    if declared.pattern is not None and not _matches(declared.pattern, value):
+        return f"has to be {declared.about}, not {value!r}"
     match declared.kind:
         case "number" if not re.fullmatch(r"[0-9]{1,9}", value):
             return f"has to be a whole number in plain digits, not {value!r}"
@@ -152,3 +154,24 @@ def wrong_value(declared: Input, value: str) -> str | None:
             return f"has to be an http or https URL, not {value!r}"
         case _:
             return None
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """Whether the whole value matches; by RE2, since a pattern of somebody's own runbook must not hang."""
+    import re2
+
+    return re2.fullmatch(pattern, value) is not None
+
+
+def wrong_pattern(pattern: str) -> str | None:
+    """Return what is wrong with a pattern, or None."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False  # on standard error, beside our own one line
+    try:
+        re2.compile(pattern, options)
+    except re2.error as error:
+        said = error.args[0] if error.args else ""
+        return f"is no regular expression of RE2: {said.decode() if isinstance(said, bytes) else said}"
+    return None

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 
 from llamaops.launch.settings import LOOPBACK
 from llamaops.runbook.document import MAX_WALL_S, Input, Runbook, Step
-from llamaops.runbook.fill import NAME, OUTPUTS, Values, command, placeholders, texts, wrong_value
+from llamaops.runbook.fill import (
+    NAME,
+    OUTPUTS,
+    Values,
+    command,
+    placeholders,
+    texts,
+    wrong_pattern,
+    wrong_value,
+)
 from llamaops.runbook.yaml_shape import Document, Problem, parse
 from llamaops.schema.boundary import BoundaryName
 
@@ -117,6 +126,9 @@ def _input(document: Document[Runbook], name: str, declared: Input) -> Iterator[
         yield document.problem("the name of an input is lower case, digits and hyphens", *place)
     if (declared.kind == "choice") != bool(declared.choices):
         yield document.problem("`choices` belong to the kind choice, and it needs them", *place)
+    if declared.pattern is not None and (problem := wrong_pattern(declared.pattern)):
+        yield document.problem(f"the pattern {problem}", *place, "pattern")
+        return
     if declared.default is not None:
         if _SECRET.search(str(declared.default)):
             yield document.problem("this looks like a secret: use a file", *place, "default")

@@ -1,18 +1,17 @@
-"""Every shipped runbook, run as far as a machine without a GPU allows.
+"""Every shipped runbook, run on the real engine as far as a machine without a GPU allows.
 
-Where the words of a model matter to the verification, an honest stand-in of llama-server answers with the
-figures of the real model: it is quick. The real engine runs wherever loading or its programs matter.
+Those that build an engine are in test_build_runbooks, the one with a container is in test_container, and the
+one with a proxy in test_proxy.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.server
-import os
+import re
 import shutil
 import socketserver
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -29,11 +28,11 @@ from tests.llamacpp.runbooks import ends, run_book
 
 pytestmark = [pytest.mark.llamacpp, pytest.mark.timeout(400)]
 
-SOURCES = os.environ.get("LLAMAOPS_TEST_SOURCES", "")
-PLANNED_ONLY = {"build-from-git", "run-in-docker"}
-"""Need a network, or a container runtime with images."""
-ELSEWHERE = {"expose-behind-proxy"}
-"""Run with a real nginx in test_proxy."""
+ELSEWHERE = {"build-from-archive", "build-from-git", "expose-behind-proxy", "run-in-docker"}
+"""Run in test_build_runbooks, test_proxy and test_container."""
+GIVEN = {"commit": "0" * 40, "sha256": "0" * 64, "image": f"x@sha256:{'0' * 64}"}
+"""Inputs that have a pattern."""
+OF_KIND = {"url": "http://127.0.0.1:1", "number": "1"}
 
 
 @pytest.fixture
@@ -48,11 +47,6 @@ def bin_dir(embedded_server: str) -> str:
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> str:
-    return str(install(tmp_path / "stand-in", "llama-server").parent)
-
-
-@pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     return write_tiny_model(tmp_path / "tiny.gguf")
 
@@ -62,16 +56,22 @@ def all_done(ran: command.Ran) -> None:
     assert set(ends(ran).values()) == {"done"}
 
 
-def test_every_shipped_runbook_is_run_by_a_test_or_named_as_planned_only() -> None:
-    tests = Path(__file__).read_text()
+def test_every_shipped_runbook_is_run_by_a_test() -> None:
+    here = Path(__file__)
+    others = "".join(file.read_text() for file in here.parent.glob("test_*.py") if file != here)
     for found in find_all({}):
-        assert found.id in PLANNED_ONLY | ELSEWHERE or f'"{found.id}"' in tests, found.id
+        tests = others if found.id in ELSEWHERE else here.read_text()
+        assert re.search(rf'run_book\(\s*"{found.id}"', tests), found.id
 
 
-@pytest.mark.parametrize("name", sorted(PLANNED_ONLY))
-def test_what_cannot_run_here_plans(name: str, records: Path) -> None:
+@pytest.mark.parametrize("name", sorted(found.id for found in find_all({})))
+def test_a_plan_runs_nothing(name: str, records: Path) -> None:
     runbook = load(next(found.path for found in find_all({}) if found.id == name)).runbook
-    given = {n: "x" for n, i in runbook.inputs.items() if i.default is None and not i.optional}
+    given = {
+        n: GIVEN.get(n, OF_KIND.get(i.kind, "/x"))
+        for n, i in runbook.inputs.items()
+        if i.default is None and not i.optional
+    }
     words = [word for item in given.items() for word in ("--input", "=".join(item))]
     planned = command.run(["runbook", "plan", name, *words], records)
     assert planned.status == 0, planned.err
@@ -159,8 +159,8 @@ def test_bounded_smoke(records: Path, bin_dir: str, embedded_model: str) -> None
     assert ran.record["strongest"] == "generated_output"
 
 
-def test_serve_and_verify(records: Path, stand_in: str, embedded_model: str) -> None:
-    ran = run_book("serve-and-verify", records, model=embedded_model, bin_dir=stand_in, ctx_size=512)
+def test_serve_and_verify(records: Path, bin_dir: str, embedded_model: str) -> None:
+    ran = run_book("serve-and-verify", records, model=embedded_model, bin_dir=bin_dir, ctx_size=512)
     all_done(ran)
     assert ran.record["strongest"] == "api_response"
     serve, ask = ran.record["facts"]["runbook"]["steps"]
@@ -168,8 +168,8 @@ def test_serve_and_verify(records: Path, stand_in: str, embedded_model: str) -> 
     assert ask["command"][2].startswith("http://127.0.0.1:")
 
 
-def test_raise_parallelism(records: Path, stand_in: str, embedded_model: str) -> None:
-    ran = run_book("raise-parallelism", records, model=embedded_model, bin_dir=stand_in, ctx_size=2048)
+def test_raise_parallelism(records: Path, bin_dir: str, embedded_model: str) -> None:
+    ran = run_book("raise-parallelism", records, model=embedded_model, bin_dir=bin_dir, ctx_size=2048)
     all_done(ran)
     assert ran.record["strongest"] == "concurrency"
 
@@ -190,16 +190,14 @@ def test_raise_parallelism_goes_back_to_what_last_worked(
     assert steps[2]["fell_back_from"] == "two"
 
 
-def test_observe_continuous_batching(records: Path, stand_in: str, embedded_model: str) -> None:
+def test_observe_continuous_batching(records: Path, bin_dir: str, embedded_model: str) -> None:
     all_done(
-        run_book(
-            "observe-continuous-batching", records, model=embedded_model, bin_dir=stand_in, ctx_size=2048
-        )
+        run_book("observe-continuous-batching", records, model=embedded_model, bin_dir=bin_dir, ctx_size=2048)
     )
 
 
-def test_empty_content(records: Path, stand_in: str, embedded_model: str) -> None:
-    all_done(run_book("empty-content", records, model=embedded_model, bin_dir=stand_in, ctx_size=2048))
+def test_empty_content(records: Path, bin_dir: str, embedded_model: str) -> None:
+    all_done(run_book("empty-content", records, model=embedded_model, bin_dir=bin_dir, ctx_size=2048))
 
 
 def test_diagnose_load_failure(records: Path, bin_dir: str, tmp_path: Path, tiny: Path) -> None:
@@ -225,12 +223,12 @@ def test_out_of_memory(records: Path, bin_dir: str, tiny: Path) -> None:
     )
 
 
-def test_chat_template(records: Path, stand_in: str, embedded_model: str) -> None:
-    all_done(run_book("chat-template", records, model=embedded_model, bin_dir=stand_in))
+def test_chat_template(records: Path, bin_dir: str, embedded_model: str) -> None:
+    all_done(run_book("chat-template", records, model=embedded_model, bin_dir=bin_dir))
 
 
-def test_api_errors(records: Path, stand_in: str, embedded_model: str) -> None:
-    ran = run_book("api-errors", records, model=embedded_model, bin_dir=stand_in)
+def test_api_errors(records: Path, bin_dir: str, embedded_model: str) -> None:
+    ran = run_book("api-errors", records, model=embedded_model, bin_dir=bin_dir)
     assert set(ends(ran).values()) == {"done"}, (ran.err, ran.open_findings())
 
 
@@ -294,52 +292,3 @@ def test_upgrade_and_roll_back(records: Path, tmp_path: Path, embedded_model: st
     )
     all_done(back)
     assert link.resolve() == old.parent
-
-
-@pytest.mark.skipif(shutil.which("tar") is None, reason="tar is not installed")
-def test_build_from_archive(records: Path, tmp_path: Path) -> None:
-    """The steps up to the build, with sources of one program; the real sources take minutes."""
-    source = tmp_path / "src" / "llama"
-    source.mkdir(parents=True)
-    (source / "CMakeLists.txt").write_text("this is no CMake\n")
-    archive = tmp_path / "src.tar.gz"
-    subprocess.run(["tar", "-czf", archive, "-C", tmp_path / "src", "llama"], check=True, timeout=60)
-    ran = run_book(
-        "build-from-archive",
-        records,
-        archive=archive,
-        sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
-        source=tmp_path / "unpacked",
-        subfolder="llama",
-        build_folder=tmp_path / "build",
-    )
-    assert ran.status == 3
-    found = ends(ran)
-    assert [found[name] for name in ("digest", "folder", "unpack", "configure", "build")] == [
-        "done", "done", "done", "failed", "not_run",
-    ]  # fmt: skip
-
-
-@pytest.mark.skipif("LLAMAOPS_TEST_SOURCES" not in os.environ, reason="set LLAMAOPS_TEST_SOURCES to build")
-@pytest.mark.timeout(3600)
-def test_build_from_archive_for_real(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Minutes: the sdist of llama-cpp-python that LLAMAOPS_TEST_SOURCES names, built for the CPU."""
-    archive = Path(SOURCES)
-    folder = archive.name.removesuffix(".tar.gz")
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    asked = ["runbook", "run", "build-from-archive", "--yes", "--format", "json"]
-    inputs = {
-        "archive": archive,
-        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
-        "source": tmp_path / "src",
-        "subfolder": f"{folder}/vendor/llama.cpp",
-        "build-folder": tmp_path / "build",
-        "native": "OFF",
-        "targets": "llama-completion llama-bench llama-fit-params llama-gguf-split llama-quantize",
-        "options": "-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -G Ninja",
-    }
-    words = [word for name, value in inputs.items() for word in ("--input", f"{name}={value}")]
-    ran = command.run([*asked, *words], records, timeout=3600)
-    assert ran.status == 0, (ran.err, ran.open_findings())
-    assert ran.record["strongest"] == "binary"
-    assert (tmp_path / "build" / "bin" / "llama-completion").is_file()
