@@ -155,6 +155,8 @@ def version_is_readable(facts: GgufFacts) -> Verdict:
             observed=problems[0].sentence,
             remedy="check the download; if the file is right, upgrade llama.cpp and llamaops"
             if newer
+            else "turn it with `gguf-convert-endian FILE little` of the gguf package, or download another"
+            if any(problem.slug == "big-endian" for problem in problems)
             else None,
         )
     version = facts.version.need()
@@ -187,7 +189,10 @@ def header_is_whole(facts: GgufFacts) -> Verdict:
             if cut
             else "get the file from another source: a converter or an attacker broke its header",
         )
-    others = _sentence(_problems(facts, VERSION_SLUGS | frozenset({"shard-unreadable"})))
+    version = _sentence(_problems(facts, VERSION_SLUGS))
+    if version:  # another check says so, with its own next step
+        Unknown(why="unsupported", detail=version, source=facts.header_read.source).need()
+    others = _sentence(_problems(facts, frozenset({"shard-unreadable"})))
     return Verdict(
         holds=False,
         summary=f"the header could not be read: {others}" if others else "the header could not be read",
@@ -334,7 +339,7 @@ def is_a_model(facts: GgufFacts) -> Verdict:
     shown = f"{kind} of architecture {architecture!r}" if architecture else kind
     return Verdict(
         holds=kind == "model",
-        summary=f"{_name(facts)} is a {shown}",
+        summary=f"{_name(facts)} is {'an' if shown[0] in 'aeiou' else 'a'} {shown}",
         expected="model",
         observed=kind,
         remedy=NOT_SERVED.get(kind),

@@ -308,11 +308,11 @@ def _check_offsets(header: Header, alignment: int) -> None:
                 f"the tensor {_quote(tensor.name)} starts at {offset}, not a multiple of {alignment}",
             )
         elif expected is not None and offset != expected:
-            how = "overlap" if offset < expected else "gap"
+            how, said = ("overlap", "overlaps") if offset < expected else ("gap", "leaves a gap to")
             header.add(
                 f"tensor-{how}",
-                f"the tensor {_quote(tensor.name)} starts at {offset} of the data, the one before it ends at"
-                f" {expected}",
+                f"the tensor {_quote(tensor.name)} {said} the one before it: it starts at {offset},"
+                f" and that one ends at {expected} of the data",
             )
         expected = None if tensor.size_bytes is None else _pad(offset + tensor.size_bytes, alignment)
 

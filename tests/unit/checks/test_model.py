@@ -43,6 +43,8 @@ WHOLE = g.FakeGguf()
 DENIED: Files = {PATH: PermissionError(13, "Permission denied")}
 BROKEN_DISK: Files = {PATH: OSError(5, "Input/output error")}
 UNKNOWN_TYPE = replace(WHOLE, tensors=[g.FakeTensor("t", (32,), 4711, data=bytes(64))])
+OVERLAPPING = replace(WHOLE, tensors=[g.FakeTensor("a"), g.FakeTensor("b", offset=0)])
+GAPPED = replace(WHOLE, tensors=[g.FakeTensor("a"), g.FakeTensor("b", offset=1024)])
 MANY_KEYS = replace(WHOLE, keys=[(f"{number}" + "k" * 60_000, True) for number in range(200)])
 
 CASES = [
@@ -60,13 +62,16 @@ CASES = [
     Case("model.version-is-readable", "passed", one(replace(WHOLE, version=2)), "version 2"),
     Case("model.version-is-readable", "failed", one(replace(WHOLE, version=1)), "August 2023"),
     Case("model.version-is-readable", "failed", one(replace(WHOLE, version=99)), "upgrade"),
-    Case("model.version-is-readable", "failed", one(replace(WHOLE, order=">")), "big-endian"),
+    Case("model.version-is-readable", "failed", one(replace(WHOLE, order=">")), "gguf-convert-endian"),
     Case("model.version-is-readable", "unknown", one(b"text")),
     Case("model.version-is-readable", "unknown", one(b"GGUF\3\0"), "version"),
     Case("model.header-is-whole", "passed", one(WHOLE)),
     Case("model.header-is-whole", "failed", one(WHOLE.to_bytes()[:300]), "download the file again"),
     Case("model.header-is-whole", "failed", one(replace(WHOLE, key_count=2**62)), "another source"),
-    Case("model.header-is-whole", "failed", one(replace(WHOLE, version=99)), "99"),
+    Case("model.header-is-whole", "unknown", one(replace(WHOLE, version=99)), "99"),
+    Case("model.header-is-whole", "unknown", one(replace(WHOLE, order=">")), "big-endian"),
+    Case("model.header-is-whole", "failed", one(OVERLAPPING), "overlaps the one before it"),
+    Case("model.header-is-whole", "failed", one(GAPPED), "leaves a gap"),
     Case("model.header-is-whole", "unknown", one(b"text")),
     Case("model.header-is-whole", "unknown", one(MANY_KEYS), "bytes"),
     Case("model.types-are-known", "passed", one(WHOLE), "Q4_0, Q8_0, F32"),
@@ -95,6 +100,7 @@ CASES = [
     Case("model.first-shard-is-named", "unknown", DENIED),
     Case("model.is-a-model", "passed", one(WHOLE)),
     Case("model.is-a-model", "failed", one(WHOLE.with_key("general.type", "adapter")), "--lora"),
+    Case("model.is-a-model", "failed", one(WHOLE.with_key("general.type", "adapter")), "is an adapter"),
     Case("model.is-a-model", "failed", one(WHOLE.with_key("general.architecture", "clip")), "--mmproj"),
     Case("model.is-a-model", "failed", one(replace(WHOLE, tensors=[])), "vocabulary"),
     Case("model.is-a-model", "failed", one(replace(WHOLE, keys=WHOLE.keys[:1], tensors=[])), "neither"),
