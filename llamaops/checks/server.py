@@ -151,11 +151,12 @@ def lists_the_model(server: ServerFacts, asked: AskedFacts) -> Verdict:
         return fault
     models = server.models.need()
     names = ", ".join(model.id for model in models.models[:5]) or "none"
-    ours = asked.alias is None or models.named(asked.alias) is not None
+    wanted = ([] if asked.alias is None else [asked.alias]) + list(asked.models)
+    lacking = [name for name in wanted if models.named(name) is None]
     return Verdict(
-        holds=bool(models.models) and ours,
+        holds=bool(models.models) and not lacking,
         summary=f"{len(models.models)} listed: {names}",
-        expected="at least one model" if asked.alias is None else f"a model named {asked.alias}",
+        expected=f"a model named {', '.join(wanted)}" if wanted else "at least one model",
         observed=names,
         evidence=answer.evidence,
     )

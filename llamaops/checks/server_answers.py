@@ -258,8 +258,8 @@ def model_name_agrees(server: ServerFacts) -> Verdict | NotApplicable:
         seen["second chat"] = server.chat_other.value.model
     if isinstance(server.chat_stream, Known):
         seen["stream"] = server.chat_stream.value.model
-    if isinstance(server.props, Known) and not server.props.value.is_router:
-        seen["/props"] = server.props.value.model_alias
+    if isinstance(server.props_of_model, Known) and not server.props_of_model.value.is_router:
+        seen["/props"] = server.props_of_model.value.model_alias
     given = {place: name for place, name in seen.items() if name}
     if not given:
         raise NotKnownError("absent", "no answer names its model")

@@ -20,11 +20,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "verify",
         help="verify a server that already runs",
         description="Ask a running llama-server representative requests and judge its answers. Nothing is "
-        "started, stopped or changed; the API key comes from LLAMAOPS_API_KEY or --api-key-file.",
+        "started, stopped or changed, unless --model makes a router load one; the API key comes from "
+        "LLAMAOPS_API_KEY or --api-key-file.",
         allow_abbrev=False,
     )
     parser.add_argument("url", metavar="URL", nargs="?", help="such as http://127.0.0.1:8080")
     parser.add_argument("--list", action="store_true", help="list the probes and send nothing")
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="ask for this model, by a name that the server lists (can be repeated); a router loads it if "
+        "need be",
+    )
     options.add_selection(parser)
     options.add_settings(parser, SETTINGS)
     options.add_common(parser)
@@ -49,9 +58,10 @@ def run(args: argparse.Namespace) -> int:
     settings, facts = resolve(args, SETTINGS)
     api_key = read_key(settings.api_key_file, os.environ)
     Origin.parse(args.url)
+    models = tuple(name for text in args.model for name in text.split(",") if name)
 
     def operation(session: Session, machine: Machine) -> str:
-        return verify_server(session, machine, args.url, settings, api_key, selection)
+        return verify_server(session, machine, args.url, settings, api_key, selection, models)
 
     return perform(
         args, settings, facts, operation, key_files=[settings.api_key_file] if settings.api_key_file else []

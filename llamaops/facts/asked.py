@@ -47,3 +47,7 @@ class AskedFacts(Shape, frozen=True, kw_only=True):
     """Whether /slots was left on; None when we do not know."""
     embeddings: bool = False
     """Whether the server was started for embeddings."""
+    models: tuple[str, ...] = ()
+    """Names of models to ask a running server for (--model); a router may load them for it."""
+    sleep_idle_s: int | None = None
+    """Seconds of idleness after which the server was told to sleep (--sleep-idle-seconds)."""

@@ -29,6 +29,9 @@ from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
 
+SLEEP_FLAG = "--sleep-idle-seconds"
+FALLS_ASLEEP, WAKES_UP = "entering sleeping state", "exiting sleeping state"
+"""Lines of builds b10068 and b10434."""
 LOADED: tuple[BoundaryName, ...] = ("host", "binary", "model_file", "model_load")
 
 
@@ -112,6 +115,7 @@ def serve(
             metrics=made.metrics is True,
             slots=made.slots is not False,
             embeddings=made.embeddings,
+            sleep_idle_s=_sleep_idle_s(command.argv),
         ),
     )
     plan = plan_of(command, capabilities, _trained_context(session))
@@ -186,11 +190,17 @@ class _Serving:
                 asked or AskedFacts(),
                 selection,
                 max_tokens=self._request.settings.max_tokens,
+                log_says_asleep=self._log_says_asleep,
             )
         self._session.add("lifecycle", self._server.facts())
         self._session.add("load", self._server.load_facts())
         self._note_what_runs()
         self._session.judge("lifecycle", "load", *AREAS)
+
+    def _log_says_asleep(self) -> bool:
+        """Whether the last word about sleep in the server's log is that it went to sleep."""
+        log = self._server.process.log()
+        return log.rfind(FALLS_ASLEEP) > log.rfind(WAKES_UP)
 
     def _note_what_runs(self) -> None:
         """Say in one line what the server reports, beside the plan of before the start."""
@@ -229,6 +239,13 @@ class _Serving:
         self._session.judge("lifecycle", "load")
         left = f", {len(report.left)} descendants killed" if report.left else ", nothing left"
         return f"{ended}; server stopped ({report.how.replace('_', ' ')}{left})"
+
+
+def _sleep_idle_s(argv: tuple[str, ...]) -> int | None:
+    """Return the seconds after which a command line tells the server to sleep; none where it does not."""
+    at = len(argv) - 1 - argv[::-1].index(SLEEP_FLAG) if SLEEP_FLAG in argv else len(argv)
+    value = argv[at + 1] if at + 1 < len(argv) else ""
+    return int(value) if value.isdigit() else None
 
 
 def _trained_context(session: Session) -> int | None:

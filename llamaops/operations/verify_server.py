@@ -12,7 +12,9 @@ from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
 from llamaops.operations.side_by_side import side_by_side
 from llamaops.operations.verification import AREAS, ask_everything, not_covered
+from llamaops.probes.router import RouterFacts
 from llamaops.probes.selection import Selection
+from llamaops.schema.fact import Known
 from llamaops.system.http import HttpClient
 from llamaops.system.machine import Machine
 from llamaops.system.origin import Origin
@@ -27,8 +29,19 @@ def verify_server(
     settings: Settings,
     api_key: str | None,
     selection: Selection,
+    models: tuple[str, ...] = (),
 ) -> str:
-    """Ask a running server representative requests, and judge what it answers."""
+    """Ask a running server representative requests, and judge what it answers.
+
+    Args:
+        session: The run.
+        machine: The machine.
+        url: The server's address.
+        settings: The settings of the run.
+        api_key: Sent to that address and to no other.
+        selection: The probes to ask.
+        models: Names to ask for; a router is made to load them where they are not.
+    """
     origin = Origin.parse(url)
     session.begin(selection.promises(), (NOT_COVERED, *not_covered(selection)))
     asked = AskedFacts(
@@ -37,6 +50,7 @@ def verify_server(
         port=origin.port,
         max_tokens=settings.max_tokens,
         api_key=api_key is not None,
+        models=models,
     )
     session.add("asked", asked)
     client = HttpClient(origin, api_key=api_key, keep=machine.keep, clock=machine.clock)
@@ -50,4 +64,16 @@ def verify_server(
     if "host" in seen:
         session.add("host", seen["host"])
     session.judge("host", *AREAS)
-    return "ended by itself; the server was left as it was"
+    return f"ended by itself; {_left(session)}"
+
+
+def _left(session: Session) -> str:
+    """Say how the server was left: a router that was made to load a model was changed."""
+    router = session.group(RouterFacts)
+    models = router.models.value if router is not None and isinstance(router.models, Known) else ()
+    away = router.put_away if router is not None else ()
+    loaded = [model.name for model in models if model.load_s is not None and model.name not in away]
+    if not loaded and not away:
+        return "the server was left as it was"
+    said = [f"with {', '.join(loaded)} loaded"] * bool(loaded) + [f"without {', '.join(away)}"] * bool(away)
+    return f"the router was left {', '.join(said)}"

@@ -174,8 +174,9 @@ def collect_concurrency(
 
 def slot_count(server: ServerFacts) -> Fact[int]:
     """Return how many slots the server says it has, by /props or else /slots."""
-    if isinstance(server.props, Known) and server.props.value.total_slots:
-        return Known(value=server.props.value.total_slots, source=server.props.source)
+    props = server.props_of_model
+    if isinstance(props, Known) and props.value.total_slots:
+        return Known(value=props.value.total_slots, source=props.source)
     if isinstance(server.slots, Known) and server.slots.value.slots:
         return Known(value=len(server.slots.value.slots), source=server.slots.source)
     source = Source(kind="computed", name="the number of slots")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from llamaops.errors import ParseError
 from llamaops.probes.chat import PATH, request_body
 from llamaops.probes.endpoint import Asked, EndpointAnswer, EndpointState, ask, parsed
-from llamaops.probes.reading import Json, as_list, as_object, text, whole
+from llamaops.probes.reading import Json, as_list, as_object, flag, text, whole
 from llamaops.probes.registry import probe
 from llamaops.probes.server import ServerFacts
 from llamaops.schema.bounds import KIB, MIB, Bounds
@@ -84,6 +84,8 @@ class ContextAnswer(Shape, frozen=True, kw_only=True):
     """What it came to."""
     over_state: EndpointState
     """`refuses` is the documented one."""
+    over_truncated: bool | None = None
+    """Whether the server says that it cut the prompt, as builds before September 2025 do instead."""
 
 
 class Place(NamedTuple):
@@ -198,7 +200,8 @@ def _bad_call(call: Json) -> str:
 )
 def probe_context(place: Place, server: ServerFacts) -> Fact[ContextAnswer]:
     """Send a prompt just under the context, and one just at it."""
-    context = server.props.value.slot_context_tokens if isinstance(server.props, Known) else None
+    props = server.props_of_model
+    context = props.value.slot_context_tokens if isinstance(props, Known) else None
     if not context:
         return not_attempted("the context of a slot is not known")
     if context > MOST_PROMPT_TOKENS:
@@ -225,6 +228,7 @@ def probe_context(place: Place, server: ServerFacts) -> Fact[ContextAnswer]:
         over_tokens=over,
         over=short.answer,
         over_state=short.answer.state,
+        over_truncated=_truncated(short),
     )
     return Known(
         value=found,
@@ -251,6 +255,13 @@ def _prompt(place: Place, token: int, count: int) -> Asked:
         "temperature": 0,
     }
     return place.ask("context", "/completion", body)
+
+
+def _truncated(asked: Asked) -> bool | None:
+    try:
+        return flag(as_object(decode_json(asked.body), "the body"), "truncated")
+    except ParseError:
+        return None
 
 
 def _evaluated(asked: Asked) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llamaops.errors import ParseError
 from llamaops.probes.endpoint import EndpointAnswer, ask, parsed
-from llamaops.probes.reading import Json, as_list, as_object, text, texts, whole
+from llamaops.probes.reading import Json, as_list, as_object, flag, text, texts, whole
 from llamaops.probes.registry import probe
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.fact import Fact
@@ -24,6 +24,8 @@ class ListedModel(Shape, frozen=True, kw_only=True):
     """Further names."""
     state: str | None = None
     """In router mode: unloaded, loading, loaded, sleeping and so on."""
+    failed: bool | None = None
+    """In router mode: whether the last attempt to load it failed."""
     vocabulary_size: int | None = None
     """Tokens in the vocabulary."""
     trained_context_tokens: int | None = None
@@ -38,6 +40,11 @@ class ListedModel(Shape, frozen=True, kw_only=True):
     """Size of the tensors in bytes; not the size of the file."""
     file_type: str | None = None
     """The engine's name of the quantization."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a router can answer for it without loading it first; one that sleeps wakes by itself."""
+        return self.state in {"loaded", "sleeping"}
 
     @property
     def names(self) -> frozenset[str]:
@@ -89,6 +96,7 @@ def _model(item: Json) -> ListedModel:
         id=name,
         aliases=texts(item, "aliases"),
         state=text(state, "value"),
+        failed=flag(state, "failed"),
         vocabulary_size=whole(meta, "n_vocab"),
         trained_context_tokens=whole(meta, "n_ctx_train"),
         slot_context_tokens=whole(meta, "n_ctx"),

@@ -68,7 +68,7 @@ def collect_more(
         room = max(16, context // shared - PROMPT_TOKENS)
     query, pace = router_query(server.props, name), pace_of_chat(server)
     end_s = client.now() + total_s
-    chat = server.chat
+    chat, props = server.chat, server.props_of_model
 
     def wanted(probe: str, call: Callable[[float], Fact[T]]) -> Fact[T]:
         if probe not in selection:
@@ -83,7 +83,7 @@ def collect_more(
     def look(wall_s: float) -> Fact[ReasoningFacts]:
         if not isinstance(chat, Known) or not needs_a_look(chat.value):
             return _not_this("the answer has content, there is nothing to look for")
-        switch = server.props.value.template_has_thinking_switch if isinstance(server.props, Known) else None
+        switch = props.value.template_has_thinking_switch if isinstance(props, Known) else None
         place = reasoning.Place(client, model, Bounds(wall_s=wall_s), room)
         found = probe_reasoning(place, chat.value, switch=switch)
         return Known(
@@ -91,7 +91,7 @@ def collect_more(
         )
 
     def call_tool(wall_s: float) -> Fact[ToolAnswer]:
-        if isinstance(server.props, Known) and server.props.value.template_has_tools is False:
+        if isinstance(props, Known) and props.value.template_has_tools is False:
             return _not_this("the chat template has no tools")
         return probe_tools(features.Place(client, model, wall_s))
 

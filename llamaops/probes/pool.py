@@ -71,7 +71,10 @@ def probe_pool(place: Place) -> Fact[PoolAnswer]:
             f"{count} tokens of prompt are more than this probe sends ({MOST_PROMPT_TOKENS})"
         )
     bounds = Bounds(wall_s=10.0)
-    asked = ask(place.client, "pool-exhaustion", "POST", "/tokenize", bounds=bounds, body={"content": " sea"})
+    text: dict[str, object] = {"content": " sea"}
+    if place.model is not None:
+        text["model"] = place.model
+    asked = ask(place.client, "pool-exhaustion", "POST", "/tokenize", bounds=bounds, body=text)
     try:
         token = first_token(asked.body)
     except ParseError:

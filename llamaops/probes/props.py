@@ -30,6 +30,10 @@ class PropsAnswer(Shape, frozen=True, kw_only=True):
     """The first of the server's aliases; the model's path where none was given."""
     role: str | None = None
     """`router` where one server loads several models on demand."""
+    models_autoload: bool | None = None
+    """Of a router: whether a request for a model that is not loaded loads it."""
+    max_instances: int | None = None
+    """Of a router: how many models it keeps loaded at once; 0 is no limit."""
     is_sleeping: bool | None = None
     """Whether the model was put away until the next request."""
     chat_template_sha256: str | None = None
@@ -78,6 +82,8 @@ def parse_props(body: bytes) -> PropsAnswer:
         model_path=text(item, "model_path"),
         model_alias=text(item, "model_alias"),
         role=text(item, "role"),
+        models_autoload=flag(item, "models_autoload"),
+        max_instances=whole(item, "max_instances"),
         is_sleeping=flag(item, "is_sleeping"),
         chat_template_sha256=None if template is None else hashlib.sha256(template.encode()).hexdigest(),
         chat_template_characters=None if template is None else len(template),
@@ -103,6 +109,8 @@ def _has_tools(item: Json, template: str | None) -> bool | None:
     proves="the build, slots and context that the server reports, and whether it is a router",
     does_not_prove="that slots run side by side, or that the context can be filled",
 )
-def probe_props(client: HttpClient, *, bounds: Bounds) -> tuple[EndpointAnswer, Fact[PropsAnswer]]:
+def probe_props(
+    client: HttpClient, *, bounds: Bounds, query: str = "", name: str = "props"
+) -> tuple[EndpointAnswer, Fact[PropsAnswer]]:
     """Ask for the properties; a sleeping server is not woken by it."""
-    return parsed(ask(client, "props", "GET", "/props", bounds=bounds), parse_props)
+    return parsed(ask(client, name, "GET", f"/props{query}", bounds=bounds), parse_props)

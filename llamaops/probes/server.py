@@ -43,6 +43,15 @@ class Wanted(Protocol):
         ...
 
 
+class Preparation(NamedTuple):
+    """What comes between the light questions and the first request that generates."""
+
+    model: str | None = None
+    """The model to ask for; else the alias, else the first listed one (of a router: loaded one)."""
+    step: Callable[[Fact[ModelsAnswer], Fact[PropsAnswer]], Fact[ModelsAnswer]] | None = None
+    """Called with models and properties; returns the models anew."""
+
+
 class ServerFacts(Shape, frozen=True, kw_only=True):
     """What a running server answered to each question, and what each answer meant."""
 
@@ -78,6 +87,13 @@ class ServerFacts(Shape, frozen=True, kw_only=True):
     """Vectors; only asked where there is no chat, or where the server was started for embeddings."""
     health_after: Fact[HealthAnswer]
     """Whether it still says that it is ready, after all requests."""
+    model_props: Fact[PropsAnswer] | None = None
+    """Of a router: slots, context and template of the model that our requests used."""
+
+    @property
+    def props_of_model(self) -> Fact[PropsAnswer]:
+        """Return the properties of the model that was asked: the server's own where it has one model."""
+        return self.props if self.model_props is None else self.model_props
 
     def outcome(self, probe: str) -> Fact[EndpointAnswer]:
         """Return what a probe's request came to; unknown when it was not sent."""
@@ -131,24 +147,24 @@ def collect_server(
     client: HttpClient,
     asked: Wanted,
     *,
-    model: str | None = None,
     max_tokens: int = MAX_TOKENS,
     request_s: float = REQUEST_S,
     quick_s: float = QUICK.wall_s,
     total_s: float = TOTAL_S,
     selection: Selection | None = None,
+    prepare: Preparation = Preparation(),  # noqa: B008 - it cannot be changed
 ) -> ServerFacts:
     """Ask a running server every question in order; whatever it does is a fact.
 
     Args:
         client: For the server's origin, with the key where there is one.
         asked: The run as asked for; decides whether embeddings are asked.
-        model: The model to ask for; else the alias, else the first listed one (of a router: loaded one).
         max_tokens: Bound on the tokens of each long answer.
         request_s: Bound on one generating request.
         quick_s: Bound on one light request.
         total_s: Bound on all requests together.
         selection: The probes to ask; all of level basic where none is given.
+        prepare: The model to ask for, and what to do before anything is generated.
 
     Units: seconds and tokens. Raises: nothing for what a server does.
     """
@@ -157,8 +173,11 @@ def collect_server(
     run.stop = _why_stop(run.answers[0]) if run.answers else run.stop
     models = run.ask("models", lambda b: probe_models(client, bounds=b), wall_s=quick_s)
     props = run.ask("props", lambda b: probe_props(client, bounds=b), wall_s=quick_s)
-    name = choose_model(models, props, asked, model)
+    if prepare.step is not None and run.stop is None:
+        models = prepare.step(models, props)
+    name = choose_model(models, props, asked, prepare.model)
     query = router_query(props, name)
+    model_props = _props_of_model(run, query, quick_s)
     metrics = run.ask("metrics", lambda b: probe_metrics(client, bounds=b, query=query), wall_s=quick_s)
     if isinstance(name, Unknown) and isinstance(props, Known) and props.value.is_router:
         run.stop = run.stop or name.detail
@@ -189,7 +208,18 @@ def collect_server(
         chat_stream=generated.chat_stream,
         embeddings=generated.embeddings,
         health_after=health_after,
+        model_props=model_props,
     )
+
+
+def _props_of_model(run: _Session, query: str, quick_s: float) -> Fact[PropsAnswer] | None:
+    """Ask a router for the properties of the model that requests will use."""
+    if not query:
+        return None
+    bounds = Bounds(wall_s=quick_s)
+    answer, props = probe_props(run.client, bounds=bounds, query=query, name="props-model")
+    run.answers.append(answer)
+    return props
 
 
 class _Limits(NamedTuple):
@@ -210,12 +240,12 @@ class _Generated:
     ) -> None:
         client, tokens, wall_s = run.client, limits.max_tokens, limits.request_s
         self.prompt_tokens = run.ask(
-            "tokenize", lambda b: probe_tokenize(client, PROMPT, bounds=b), wall_s=limits.quick_s
+            "tokenize", lambda b: probe_tokenize(client, PROMPT, bounds=b, model=model), wall_s=limits.quick_s
         )
         chat = run.ask(
             "chat", lambda b: probe_chat(client, model=model, max_tokens=tokens, bounds=b), wall_s=wall_s
         )
-        self.chat = self._counted(run, chat, limits.quick_s)
+        self.chat = self._counted(run, chat, model, limits.quick_s)
         before, state = run.stop, run.state("chat")
         if state in {"no_answer", "unreachable", "absent", "switched_off"}:
             run.stop = before or f"the chat request before it came to: {state.replace('_', ' ')}"
@@ -235,7 +265,9 @@ class _Generated:
             )
 
     @staticmethod
-    def _counted(run: _Session, chat: Fact[ChatAnswer], quick_s: float) -> Fact[ChatAnswer]:
+    def _counted(
+        run: _Session, chat: Fact[ChatAnswer], model: str | None, quick_s: float
+    ) -> Fact[ChatAnswer]:
         """Add the tokens of the content by /tokenize, where it works."""
         from msgspec.structs import replace
 
@@ -244,7 +276,7 @@ class _Generated:
         text = chat.value.text
         count = run.ask(
             "tokenize",
-            lambda b: probe_tokenize(run.client, text, bounds=b, name="tokenize-answer"),
+            lambda b: probe_tokenize(run.client, text, bounds=b, name="tokenize-answer", model=model),
             wall_s=quick_s,
         )
         if not isinstance(count, Known):
@@ -260,15 +292,18 @@ def choose_model(
     A router's model that is not loaded is not chosen: asking would load it and may put another one away.
     """
     source = Source(kind="computed", name="the model's name in our requests")
-    if wanted is not None:
+    router = isinstance(props, Known) and props.value.is_router
+    if wanted is not None and not (router and isinstance(models, Known)):
         return Known(value=wanted, source=source)
     if isinstance(models, Unknown):
         return Unknown(why=models.why, detail=f"no model's name is known: {models.detail}", source=source)
     listed = models.value.models
-    if isinstance(props, Known) and props.value.is_router:
-        listed = tuple(model for model in listed if model.state in {"loaded", "sleeping"})
+    if router:
+        listed = tuple(model for model in listed if model.is_up and wanted in {None, *model.names})
         if not listed:
-            detail = "a router without a loaded model; name the model to ask, which loads it"
+            detail = "a router without a loaded model; name the one to ask with --model, which loads it"
+            if wanted is not None:
+                detail = f"the router has not loaded {wanted}"
             return Unknown(why="not_attempted", detail=detail, source=source)
     chosen = _ours(listed, asked) or (listed[0] if listed else None)
     if chosen is None:
@@ -336,8 +371,9 @@ def pace_of_chat(server: ServerFacts) -> float | None:
 
 def slot_context(server: ServerFacts) -> int | None:
     """Return the context of one slot, by /props or else /slots."""
-    if isinstance(server.props, Known) and server.props.value.slot_context_tokens:
-        return server.props.value.slot_context_tokens
+    props = server.props_of_model
+    if isinstance(props, Known) and props.value.slot_context_tokens:
+        return props.value.slot_context_tokens
     if isinstance(server.slots, Known):
         return next((slot.context_tokens for slot in server.slots.value.slots), None)
     return None

@@ -15,9 +15,9 @@ from llamaops.probes.endpoint import Asked, EndpointAnswer, EndpointState, answe
 from llamaops.probes.reading import as_list, as_object
 from llamaops.probes.registry import probe
 from llamaops.probes.selection import Selection
-from llamaops.probes.server import ServerFacts
+from llamaops.probes.server import ServerFacts, router_query
 from llamaops.schema.bounds import KIB, MIB, Bounds
-from llamaops.schema.fact import Fact, Known, Source, not_attempted, not_selected
+from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted, not_selected
 from llamaops.schema.shape import Shape
 from llamaops.system.http import HttpClient
 from llamaops.system.http_answer import Exchange, decode_json
@@ -32,6 +32,8 @@ Meaning = Literal[
     "broken",
 ]
 TOTAL_S = 120.0
+OF_A_MODEL = frozenset({"/lora-adapters"})
+"""Paths that a router has to be told the model for, which a GET does in its query."""
 OTHER_SITE = "http://page-of-another-site.invalid"
 
 
@@ -149,6 +151,7 @@ class _Work(NamedTuple):
     client: HttpClient
     model: str | None
     has_build: bool
+    query: str
     end_s: float
     request_s: float
 
@@ -160,6 +163,8 @@ class _Work(NamedTuple):
         """Ask, with the model's name where the request is one for a model."""
         if isinstance(body, dict) and self.model is not None and "model" not in body:
             body = {**body, "model": self.model}
+        if method == "GET" and path in OF_A_MODEL:
+            path += self.query
         return ask(self.client, name, method, path, bounds=self.bounds(), body=body)
 
 
@@ -178,7 +183,12 @@ def collect_surface(
     name = server.request_model
     has_build = isinstance(server.props, Known) and bool(server.props.value.build_info)
     work = _Work(
-        client, name.value if isinstance(name, Known) else None, has_build, client.now() + total_s, request_s
+        client,
+        name.value if isinstance(name, Known) else None,
+        has_build,
+        router_query(server.props, name),
+        client.now() + total_s,
+        request_s,
     )
     rows: Fact[tuple[SurfaceRow, ...]] = not_selected(selection.why_not("surface"))
     errors: Fact[tuple[ErrorRow, ...]] = not_selected(selection.why_not("errors"))
@@ -187,6 +197,11 @@ def collect_surface(
     if isinstance(chat, Known) and chat.value.state in {"no_answer", "unreachable"}:
         gap = not_attempted(f"one chat request did not come back: {chat.value.detail}")
         return SurfaceFacts(rows=gap, errors=gap, exposure=gap)
+    if isinstance(name, Unknown) and isinstance(server.props, Known) and server.props.value.is_router:
+        rows, errors = name if "surface" in selection else rows, name if "errors" in selection else errors
+        if "exposure" in selection:
+            exposure = Known(value=probe_exposure(work, server), source=_source("what others could do"))
+        return SurfaceFacts(rows=rows, errors=errors, exposure=exposure)
     if "surface" in selection:
         rows = Known(value=probe_surface(work, server), source=_source("every endpoint"))
     if "errors" in selection:

@@ -30,8 +30,10 @@ def parse_token_count(body: bytes) -> int:
     does_not_prove="the number generated exactly: a text can be cut into tokens in more than one way",
 )
 def probe_tokenize(
-    client: HttpClient, content: str, *, bounds: Bounds, name: str = "tokenize"
+    client: HttpClient, content: str, *, bounds: Bounds, name: str = "tokenize", model: str | None = None
 ) -> tuple[EndpointAnswer, Fact[int]]:
-    """Count the tokens of a text of ours."""
-    body = {"content": content, "add_special": False, "parse_special": True}
+    """Count the tokens of a text of ours; a router has to be told the model."""
+    body: dict[str, object] = {"content": content, "add_special": False, "parse_special": True}
+    if model is not None:
+        body["model"] = model
     return parsed(ask(client, name, "POST", "/tokenize", bounds=bounds, body=body), parse_token_count)

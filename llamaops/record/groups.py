@@ -27,7 +27,9 @@ from llamaops.facts.tensor_values import TensorValuesFacts
 from llamaops.probes.concurrency import ConcurrencyFacts
 from llamaops.probes.drain import DrainFacts
 from llamaops.probes.more import MoreFacts
+from llamaops.probes.router import RouterFacts
 from llamaops.probes.server import ServerFacts
+from llamaops.probes.sleep import SleepFacts
 from llamaops.probes.surface import SurfaceFacts
 from llamaops.record.record import Document, Record
 from llamaops.schema.diagnosis import Diagnosis
@@ -79,6 +81,10 @@ class Facts(Shape, frozen=True, kw_only=True):
     """What the server answered."""
     concurrency: ConcurrencyFacts | None = None
     """What several requests at once showed."""
+    router: RouterFacts | None = None
+    """The models behind a router."""
+    sleep: SleepFacts | None = None
+    """A server that puts its model away when nobody asks."""
     surface: SurfaceFacts | None = None
     """Every endpoint, the error contract, and what is exposed."""
     drain: DrainFacts | None = None

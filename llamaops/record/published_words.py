@@ -10,7 +10,7 @@ PUBLISHED_WORDS = frozenset(
     build_folder by_option bzip2 certain character_device chat closed cls command common completion
     computed concurrency conda config_file contributing control control_vector crashed cut cut_short
     declined default default_changed deprecated device diffusion directory done dpkg draft earlier
-    echo embedding empty ended_by_itself ending engine_variable error error_event exclusive_process
+    echo embedding embeddings empty ended_by_itself ending engine_variable error error_event exclusive_process
     exclusive_thread executable exposure failed fatal fault fifo file first_sigterm fit-params
     flatpak flooded generated_output ggml_old gguf given guix gzip harmless hdf5 hold homebrew host
     host_share html http illegal_instruction image imatrix incomplete indented info interrupted json

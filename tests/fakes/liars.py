@@ -123,6 +123,45 @@ SURFACE_LIARS = (
 )
 """Lies of endpoints beside chat, of answers to wrong requests, and of features that only some clients use."""
 
+
+def _of_a_router(
+    name: str, about: str, check: str, *, status: Literal["failed", "unknown"] = "failed"
+) -> Liar:
+    flags = ("--models", "one,two", "--loaded", "one")
+    return Liar(name, about, "api_response", f"router.{check}", status, level="standard", flags=flags)
+
+
+def _asleep(
+    name: str, about: str, check: str, *flags: str, status: Literal["failed", "unknown"] = "failed"
+) -> Liar:
+    flags = flags or ("--asleep",)
+    return Liar(name, about, "api_response", f"sleep.{check}", status, level="standard", flags=flags)
+
+
+ROUTER_LIARS = (
+    _of_a_router(
+        "router-silent-model", "lists a model that never answers", "models-answer", status="unknown"
+    ),
+    _of_a_router("router-other-model", "another model answers, and says so", "models-answer"),
+    _of_a_router("router-one-for-all", "one model answers under every name", "each-model-is-its-own"),
+    _of_a_router("router-never-loads", "loads a model for ever", "loads-what-was-named", status="unknown"),
+    _of_a_router("router-says-unloaded", "lists what answers as not loaded", "loads-what-was-named"),
+)
+"""Lies about several models behind one server."""
+
+SLEEP_LIARS = (
+    _asleep("never-wakes", "says 200, sleeps, and never wakes", "wakes-and-answers", status="unknown"),
+    _asleep("fails-to-wake", "says 200 while it sleeps, and cannot load again", "wakes-and-answers"),
+    _asleep("wakes-to-nonsense", "wakes, and gives replacement characters", "wakes-and-answers"),
+    _asleep("sleeps-by-its-word", "says that it sleeps, after it answered", "wakes-and-answers"),
+    _asleep(
+        "awake-by-its-word", "says that it is awake while its log says otherwise", "falls-asleep",
+        "--sleep-idle-seconds", "1",
+    ),
+    _asleep("never-sleeps", "drops --sleep-idle-seconds", "falls-asleep", "--sleep-idle-seconds", "1"),
+)  # fmt: skip
+"""Lies about a server that sleeps when nobody asks; `woken-by-health` is only unruly."""
+
 SERVER_LIARS = (
     _answers("chat-hangs", "says ready, and never answers a request", "chat-answers", status="unknown"),
     _answers("chat-500", "says ready, and every request fails", "chat-answers"),
@@ -251,7 +290,7 @@ COMMAND_LIARS = (
 """Lies that only the load log or the process shows; the whole command is needed."""
 
 HONEST_BUT_UNRULY = ("ignores-sigterm", "floods-its-log", "leaves-a-child")
-"""Servers that answer well and are hard to stop: nothing of them may be left."""
+"""Servers that answer well and are hard to stop, of which nothing may be left."""
 
 
 def _completion(name: str, about: str, check: str) -> Liar:
@@ -294,7 +333,15 @@ COMPLETION_LIARS = (
 )
 """Completion programs that lie; `leaves-a-grandchild` answers well, and nothing of it may be left."""
 
-LIARS = (*SERVER_LIARS, *CROWD_LIARS, *SURFACE_LIARS, *COMMAND_LIARS, *COMPLETION_LIARS)
+LIARS = (
+    *SERVER_LIARS,
+    *CROWD_LIARS,
+    *SURFACE_LIARS,
+    *ROUTER_LIARS,
+    *SLEEP_LIARS,
+    *COMMAND_LIARS,
+    *COMPLETION_LIARS,
+)
 
 
 def install(folder: Path, program: Program, *lies: str, extra: tuple[str, ...] = ()) -> Path:

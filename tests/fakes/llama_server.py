@@ -10,6 +10,7 @@ word. `--token-ms` sets its pace, `--figures` the figures of its model as JSON.
 from __future__ import annotations
 
 import contextlib
+import copy
 import gzip
 import json
 import os
@@ -25,6 +26,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.fakes.lesser_endpoints import TEMPLATE, LesserEndpoints, made_to_measure
+from tests.fakes.router import Router, Sleep
 from tests.fakes.server_console import Options, describe, load_log
 from tests.fakes.server_lies import REPLACEMENT, Behaviour, behaviour_from
 
@@ -63,6 +65,16 @@ class State:
         self.work = Slots(options, lie)
         self.crowded = 0
         self.cut: dict[tuple[int, ...], str] = {}
+        self.accent = ""
+        self.sleep = Sleep(options, lie)
+        self.router = None if "--models" not in options.values else Router(options, lie, State.of_one)
+
+    @classmethod
+    def of_one(cls, options: Options, lie: Behaviour) -> State:
+        """Return the state of one model behind a router."""
+        alone = copy.copy(options)
+        alone.values = {name: value for name, value in options.values.items() if name != "--models"}
+        return cls(alone, lie)
 
     @property
     def name(self) -> str:
@@ -145,8 +157,11 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
         self._answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
 
     def _answer(self, body: bytes) -> None:
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
+        self.state = type(self).state
         lie = self.state.lie
+        if self.state.sleep.meet(self, path):
+            return
         if lie.everything_ok:
             self._json({"status": "ok"})
         elif path in {"/health", "/v1/health"}:
@@ -154,7 +169,6 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
         elif not self._allowed(path):
             self._error(401, "Invalid API Key", "authentication_error")
         else:
-            route = getattr(self, "_at" + re.sub(r"\W", "_", path), None)
             try:
                 request = json.loads(body or b"{}")
             except ValueError:
@@ -163,6 +177,9 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
                 else:
                     self._error(400, "parse error", "invalid_request_error")
                 return
+            if self.state.router is not None and self.state.router.answer(self, path, query, request):
+                return
+            route = getattr(self, "_at" + re.sub(r"\W", "_", path), None)
             if route is not None:
                 route(request)
             elif lie.surface == "any-path":
@@ -238,7 +255,7 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
                 "endpoint_slots": "--no-slots" not in options.flags,
                 "endpoint_props": lie.surface == "props",
                 "endpoint_metrics": "--metrics" in options.flags,
-                "is_sleeping": False,
+                "is_sleeping": self.state.sleep.says,
             }
         )
 
@@ -327,7 +344,7 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
         text = fixed.get(lie.content)
         if text is None:
             key = next((word for word in ANSWERS if word in prompt), None)
-            text = ANSWERS[key] if key else DEFAULT_ANSWER
+            text = self.state.accent + (ANSWERS[key] if key else DEFAULT_ANSWER)
         pieces = tokens_of(text) if text.strip() else ([text] if text else [])
         if on_and_on and pieces:
             pieces = [f" {pieces[at % len(pieces)].strip()}{at // len(pieces) or ''}" for at in range(limit)]

@@ -14,7 +14,8 @@ FIGURES = {
     "size": 96576768,
 }  # fmt: skip
 SWITCHES = {
-    "--reranking", "--metrics", "--props", "--slots", "--no-slots", "--embeddings", "--embedding",
+    "--no-models-autoload", "--asleep", "--reranking", "--metrics", "--props", "--slots", "--no-slots",
+    "--embeddings", "--embedding",
     "--kv-unified", "-kvu", "--no-kv-unified", "--jinja", "--no-webui", "--no-ui", "--offline", "--no-warmup",
     "--verbose", "--no-mmap", "--mlock", "--no-perf", "--cont-batching", "-cb", "--log-timestamps",
     "--log-prefix", "--no-log-colors", "--no-context-shift", "--no-kv-offload", "--no-repack",

@@ -74,6 +74,12 @@ class Behaviour:
     features: str = "ok"
     """ok, keeps-slot (of a client that has gone), schema-ignored, schema-broken, tool-dropped, tool-unknown,
     tool-arguments, context-smaller, context-truncates, thinks (no content), thinks-always."""
+    router: str = "ok"
+    """ok, silent (the last model never answers), other-name (another model answers, and says so), one-for-all
+    (one model answers, under every name), never-loads, says-unloaded."""
+    sleep: str = "ok"
+    """ok, never-wakes, fails-to-wake, says-asleep (after it answered), says-awake (while its log says that it
+    sleeps), never-sleeps, health-wakes."""
     log: str = "cpu"
     """Load log: cpu, gpu (device buffers), claims-gpu (an offload line, and CPU buffers)."""
     devices: str = "none"
@@ -229,6 +235,19 @@ LIES: dict[str, Behaviour] = {
     "context-smaller-than-said": Behaviour(features="context-smaller"),
     "context-cut-silently": Behaviour(features="context-truncates"),
     "thinks-until-allowed-more": Behaviour(features="thinks"),
+    # several models behind one server, and a server that sleeps
+    "router-silent-model": Behaviour(router="silent"),
+    "router-other-model": Behaviour(router="other-name"),
+    "router-one-for-all": Behaviour(router="one-for-all"),
+    "router-never-loads": Behaviour(router="never-loads"),
+    "router-says-unloaded": Behaviour(router="says-unloaded"),
+    "never-wakes": Behaviour(sleep="never-wakes"),
+    "fails-to-wake": Behaviour(sleep="fails-to-wake"),
+    "wakes-to-nonsense": Behaviour(content="replacement"),
+    "sleeps-by-its-word": Behaviour(sleep="says-asleep"),
+    "awake-by-its-word": Behaviour(sleep="says-awake"),
+    "never-sleeps": Behaviour(sleep="never-sleeps"),
+    "woken-by-health": Behaviour(sleep="health-wakes"),
     # devices, and ends
     "gpu-asked-weights-on-cpu": Behaviour(log="cpu", devices="vulkan"),
     "gpu-claimed-weights-on-cpu": Behaviour(log="claims-gpu", devices="vulkan"),

@@ -11,7 +11,7 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.probes.endpoint import EndpointAnswer
 from llamaops.probes.registry import all_probes
 from llamaops.probes.selection import select
-from llamaops.probes.server import ServerFacts, collect_server
+from llamaops.probes.server import Preparation, ServerFacts, collect_server
 from llamaops.schema.fact import Known, Unknown
 from tests.fakes.http_client import Answer, FakeClient, answered, failed, recorded, recorded_stream
 
@@ -131,6 +131,7 @@ def test_a_router_is_asked_for_a_loaded_model_and_loads_none() -> None:
         {
             "GET /v1/models": recorded("b10434", "router_models_loaded"),
             "GET /props": recorded("b10434", "router_props"),
+            f"GET /props{query}": recorded("b10434", "props"),
             f"GET /metrics{query}": recorded("b10434", "metrics_used"),
             f"GET /slots{query}": recorded("b10434", "slots_used"),
         }
@@ -156,7 +157,7 @@ def test_a_router_without_a_loaded_model_is_not_made_to_load_one() -> None:
 
 
 def test_a_model_that_was_named_is_the_one_asked() -> None:
-    server, _fake = collect(honest(), model="other")
+    server, _fake = collect(honest(), prepare=Preparation(model="other"))
     assert isinstance(server.request_model, Known)
     assert server.request_model.value == "other"
 
