@@ -43,7 +43,8 @@ F32_FLAGS = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl
 NOT_FOR_EVERY_MACHINE = (
     NO_LLVMPIPE,
     NO_AVX512,
-    "is not installed",  # nginx, curl, openssl or systemd-analyze
+    "is not installed",  # nginx, curl, openssl, systemd-analyze or podman
+    "no container can run here",
     "is b10434 itself",
     "set LLAMAOPS_TEST_SOURCES",
     "root may read every file",
