@@ -105,6 +105,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Which sums name the residual first: `always`, `ffn` (that behind the feed-forward part) or none."""
     gathers_late: bool = False
     """Whether the rows that are wanted are taken behind the last layer instead of inside it."""
+    keeps_hidden: bool = False
+    """Whether recent builds keep the result before the last norm, for a draft."""
     norms_before_gathering: bool = False
     """Whether the last norm comes before the rows are taken."""
     default_soft_cap: float = 0.0
@@ -270,7 +272,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "arctic": replace(_PLAIN, order="dense_and_experts"),
     "mimo2": Architecture(
-        head_norm="none", head_width="own", expert_gate="sigmoid", scales_result=True,
+        head_norm="none", head_width="own", expert_gate="sigmoid", scales_result=True, keeps_hidden=True,
         window=Window(period=0),
     ),
     "smallthinker": Architecture(
@@ -303,6 +305,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gpt-oss": Architecture(
         head_norm="none", head_width="rotated", ffn_norm="post_attention_norm", post_attention_norm="",
         expert_norm="no", expert_gate="soft_max_weight", expert_ffn="silu_limited", gathers_late=True,
+        keeps_hidden=True,
         window=Window(period=2),
     ),
     "llama4": Architecture(

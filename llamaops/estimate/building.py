@@ -250,9 +250,8 @@ class Building:
 
     @cached_property
     def gathers_late(self) -> bool:
-        """Return whether wanted rows are taken behind the last layer; recent builds do so less often."""
-        is_changed = self.arch.order == "per_layer" and self.load.build.mixes_inputs
-        return self.arch.gathers_late and not is_changed
+        """Return whether wanted rows are taken behind the last layer; builds that mix inputs never do so."""
+        return self.arch.gathers_late and not self.load.build.mixes_inputs
 
     def _look_up_early(self) -> None:
         """Look up what recent builds take before the tokens: positions of encoders, inputs of all layers."""

@@ -249,7 +249,7 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
 
 def _finish(b: Building, cur: Tensor) -> None:
     g, arch = b.g, b.arch
-    hidden = None
+    hidden = cur if arch.keeps_hidden and b.load.build.mixes_inputs else None
     if b.gathers_late and not arch.norms_before_gathering:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
