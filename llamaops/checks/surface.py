@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.errors import NotKnownError
 from llamaops.facts.asked import AskedFacts
+from llamaops.facts.sockets import ListeningSocket, OwnerFacts
 from llamaops.probes.endpoint import EndpointState
 from llamaops.probes.surface import SurfaceFacts, SurfaceRow
+from llamaops.schema.fact import Known
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -159,4 +163,63 @@ def exposed_with_care(surface: SurfaceFacts, asked: AskedFacts) -> Verdict | Not
         summary="; ".join(faults) or "a key is required, and other sites are kept out",
         expected="a key, and no other web sites",
         observed="; ".join(faults) or "as expected",
+    )
+
+
+@check(
+    "surface.listens-where-asked",
+    title="A server that already ran is reached at the address asked for, and at no other",
+    boundary="api_response",
+    severity="advisory",
+    remedy="start it with --host 127.0.0.1 and put a proxy with TLS in front for other machines, or decide "
+    "what is open: docs/exposure.md; with a router and a key, let no other user onto this machine",
+)
+def listens_where_asked(owner: OwnerFacts, asked: AskedFacts) -> Verdict:
+    """Look for other addresses of the process that answers, and for its children that need no key."""
+    listeners, addresses = owner.listeners.need(), owner.addresses.need()
+    here = [item for item in listeners if item.port == owner.port and item.address in addresses]
+    children = [item for item in listeners if item.of_child and _is_loopback(item.address)]
+    wide = [item for item in listeners if not _is_loopback(item.address) and not _beyond(asked)]
+    other = [item for item in listeners if item not in (*here, *children, *wide)]
+    key = "a key is used" if asked.api_key else "no key is used"
+    faults = [f"other machines reach it on {_places(wide)}, and {key}"] if wide else []
+    faults += [f"it also listens on {_places(other)}"] if other else []
+    if isinstance(owner.open_children, Known) and owner.open_children.value:
+        faults.append(f"its children answer without the key on {', '.join(owner.open_children.value)}")
+    programs = ", ".join(owner.programs.value) if isinstance(owner.programs, Known) else "a process"
+    good = f"{programs} (pid {', '.join(map(str, owner.pids.need()))}) listens on {_places(listeners)}"
+    return Verdict(
+        holds=not faults,
+        summary="; ".join(faults) or good,
+        expected=f"{owner.host}:{owner.port} only",
+        observed=_places(listeners),
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    return address in LOOPBACK or address.startswith("127.")
+
+
+def _places(listeners: Iterable[ListeningSocket]) -> str:
+    return ", ".join(dict.fromkeys(f"{item.address}:{item.port}" for item in listeners)) or "nothing"
+
+
+@check(
+    "surface.pages-are-kept-out",
+    title="Web pages in a browser on this machine cannot ask a server that already ran",
+    boundary="api_response",
+    severity="advisory",
+    remedy="start it with --cors-origins localhost, or with a key: llama-server lets any page ask by default",
+)
+def pages_are_kept_out(surface: SurfaceFacts, asked: AskedFacts) -> Verdict | NotApplicable:
+    """Look whether a page of any other site may read answers, where no key keeps it out."""
+    if asked.via != "attached" or _beyond(asked):
+        return NotApplicable("judged with what other machines reach")
+    seen = surface.exposure.need()
+    if seen.other_sites is None:
+        raise NotKnownError("failed", "the answer to a page of another site did not come")
+    is_open = seen.other_sites and not asked.api_key
+    observed = "any page may ask and read the answers (CORS), and no key is used" if is_open else "kept out"
+    return Verdict(
+        holds=not is_open, summary=observed, expected="no page of another site, or a key", observed=observed
     )

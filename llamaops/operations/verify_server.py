@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from llamaops.facts.asked import AskedFacts
 from llamaops.facts.host import collect_host
+from llamaops.facts.sockets import collect_owner
 from llamaops.launch.settings import LOOPBACK
 from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
 from llamaops.operations.side_by_side import side_by_side
 from llamaops.operations.verification import AREAS, ask_everything, not_covered
+from llamaops.probes.children import probe_children
 from llamaops.probes.router import RouterFacts
 from llamaops.probes.selection import Selection
-from llamaops.schema.fact import Known
+from llamaops.schema.fact import Known, Source
 from llamaops.system.http import HttpClient
 from llamaops.system.machine import Machine
 from llamaops.system.origin import Origin
@@ -63,8 +67,23 @@ def verify_server(
         seen = side_by_side(tasks)
     if "host" in seen:
         session.add("host", seen["host"])
+    if "exposure" in selection:
+        _add_owner(session, origin, here="host" in seen, key=api_key is not None)
     session.judge("host", *AREAS)
     return f"ended by itself; {_left(session)}"
+
+
+def _add_owner(session: Session, origin: Origin, *, here: bool, key: bool) -> None:
+    """Add who answers at that address, and whether its children answer without the key."""
+    owner = collect_owner(origin.host, origin.port, here=here)
+    if key and isinstance(owner.listeners, Known):
+        children = [(item.address, item.port) for item in owner.listeners.value if item.of_child]
+        if children:
+            source = Source(kind="http", name="GET /props of each child, without a key")
+            owner = msgspec.structs.replace(
+                owner, open_children=Known(value=probe_children(children), source=source)
+            )
+    session.add("owner", owner)
 
 
 def _left(session: Session) -> str:

@@ -398,10 +398,12 @@ def _has_form(result: Exchange, *, refused: bool) -> bool:
 
 @probe(
     "exposure",
-    sends="GET /tools and /cors-proxy, and GET /health as a browser would from a page of another site",
-    proves="which doors are open: built-in tools, a proxy, other web sites, slots and props without a key",
+    sends="GET /tools and /cors-proxy, and GET /health as a browser would from a page of another site; of a "
+    "server on this machine the kernel's tables, and with a key GET /props of its children, without that key",
+    proves="which doors are open: built-in tools, a proxy, other web sites, slots and props without a key, "
+    "other addresses, children of a router that need no key",
     does_not_prove="that nothing else on the machine or in the network lets others in",
-    seconds="three exchanges, at most 10 each",
+    seconds="three exchanges, at most 10 each; 3 for each child",
     level="standard",
 )
 def probe_exposure(work: _Work, server: ServerFacts) -> Exposure:

@@ -21,7 +21,7 @@ from llamaops.facts.model_digest import DigestFacts
 from llamaops.facts.model_identity import IdentityFacts
 from llamaops.facts.runbook_run import RunbookFacts
 from llamaops.facts.settings import SettingsFacts
-from llamaops.facts.sockets import SocketFacts
+from llamaops.facts.sockets import OwnerFacts, SocketFacts
 from llamaops.facts.templates import TemplatesFacts
 from llamaops.facts.tensor_values import TensorValuesFacts
 from llamaops.probes.concurrency import ConcurrencyFacts
@@ -77,6 +77,8 @@ class Facts(Shape, frozen=True, kw_only=True):
     """What the load log shows."""
     sockets: SocketFacts | None = None
     """Which addresses the server really listens on."""
+    owner: OwnerFacts | None = None
+    """Who answers at the address of a server that already ran."""
     server: ServerFacts | None = None
     """What the server answered."""
     concurrency: ConcurrencyFacts | None = None

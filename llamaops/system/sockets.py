@@ -84,6 +84,16 @@ def _inodes_seen(pid: int) -> set[str]:
         return set()
 
 
+def program_of(pid: int) -> str:
+    """Return the file name of a process's program.
+
+    Raises: OSError when the process has gone or is not ours to look at.
+    """
+    if not sys.platform.startswith("linux"):
+        return _program_psutil(pid)
+    return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+
+
 def family(*pids: int) -> tuple[int, ...]:
     """Return processes and all their descendants that are alive, parents first."""
     parents: dict[int, list[int]] = {}
@@ -193,3 +203,12 @@ def _holder_psutil(port: int) -> int | None:
     except psutil.AccessDenied as error:
         raise PermissionError(13, "not allowed to see who listens", f"port {port}") from error
     return None
+
+
+def _program_psutil(pid: int) -> str:
+    import psutil
+
+    try:
+        return str(psutil.Process(pid).name())
+    except psutil.Error as error:
+        raise PermissionError(13, "not allowed to look at the process", str(pid)) from error

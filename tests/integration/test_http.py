@@ -11,6 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from llamaops.facts.asked import AskedFacts
+from llamaops.probes.selection import select
+from llamaops.probes.server import collect_server
+from llamaops.probes.surface import collect_surface
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.evidence import Evidence
 from llamaops.system.http import Exchange, HttpClient, HttpFailure, Origin, StreamExchange
@@ -164,6 +168,21 @@ def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
         assert followed == []
     assert isinstance(result, Exchange)
     assert result.status == 307
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_probe_follows_a_redirect_or_sends_the_key_elsewhere(status: int) -> None:
+    """Whatever is asked of a server that sends everybody away: the other address hears nothing of us."""
+    with peer(OK + b"\r\n{}") as (other, followed):
+        location = f"Location: http://127.0.0.1:{other}/\r\nContent-Length: 0\r\n\r\n".encode()
+        with peer(f"HTTP/1.1 {status} Moved\r\n".encode() + location) as (port, requests):
+            asked = client(port, KEY)
+            server = collect_server(asked, AskedFacts(), selection=select("full"), request_s=5.0, quick_s=5.0)
+            collect_surface(asked, server, select("full"), request_s=5.0)
+            asked.stream("POST", "/v1/chat/completions", bounds=BOUNDS, body={"stream": True})
+        assert followed == []
+    assert len(requests) > 5
+    assert {answer.state for answer in server.endpoints} <= {"broken"}
 
 
 def test_what_is_sent_and_that_the_key_is_kept_nowhere() -> None:

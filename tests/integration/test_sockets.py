@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from llamaops.facts.sockets import collect_sockets
-from llamaops.schema.fact import Known
+from llamaops.facts.sockets import collect_owner, collect_sockets
+from llamaops.schema.fact import Known, Unknown
 from llamaops.system.sockets import addresses_of, family, holder_of, holders_of, listeners
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -106,3 +106,31 @@ def test_processes_that_share_a_port_are_all_seen() -> None:
                 assert set(holders_of(port, "127.0.0.1")) == {os.getpid(), other.pid}
             finally:
                 other.kill()
+
+
+def test_who_answers_at_an_address_is_found_with_all_its_sockets() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("0.0.0.0", 0)) as every:
+        owner = collect_owner("127.0.0.1", one.getsockname()[1], here=True)
+        assert isinstance(owner.pids, Known)
+        assert owner.pids.value == (os.getpid(),)
+        assert isinstance(owner.programs, Known)
+        assert owner.programs.value[0].startswith("python")
+        assert isinstance(owner.listeners, Known)
+        assert ("0.0.0.0", every.getsockname()[1]) in {(i.address, i.port) for i in owner.listeners.value}
+        assert isinstance(owner.open_children, Unknown)
+
+
+def test_who_answers_is_unknown_on_another_machine_or_where_we_may_not_look() -> None:
+    away = collect_owner("llama.example", 8080, here=False)
+    assert isinstance(away.pids, Unknown)
+    assert away.pids.why == "not_attempted"
+
+    def denied(port: int, address: str | None) -> tuple[int, ...]:
+        raise PermissionError(13, "the process that listens is not ours to look at", f"port {port}")
+
+    hidden = collect_owner("127.0.0.1", 8080, here=True, holders_of=denied)
+    assert isinstance(hidden.listeners, Unknown)
+    assert hidden.listeners.why == "refused"
+    forwarded = collect_owner("127.0.0.1", 8080, here=True, holders_of=lambda _port, _address: ())
+    assert isinstance(forwarded.pids, Unknown)
+    assert forwarded.pids.why == "absent"

@@ -10,10 +10,13 @@ from llamaops.checks.surface import (
     endpoints_work_or_say_why,
     errors_follow_the_contract,
     exposed_with_care,
+    listens_where_asked,
     no_doors_for_others,
+    pages_are_kept_out,
 )
 from llamaops.errors import NotKnownError
 from llamaops.facts.asked import AskedFacts
+from llamaops.facts.sockets import ListeningSocket, OwnerFacts
 from llamaops.probes.endpoint import EndpointState
 from llamaops.probes.surface import ErrorRow, Exposure, Meaning, SurfaceFacts, SurfaceRow
 from llamaops.schema.fact import Known, Source, not_attempted
@@ -99,3 +102,54 @@ def test_a_server_for_others_needs_care() -> None:
     assert isinstance(found, Verdict)
     assert "no key is used" in found.summary
     assert "CORS" in found.summary
+
+
+def owner(*listeners: ListeningSocket, open_children: tuple[str, ...] = ()) -> OwnerFacts:
+    return OwnerFacts(
+        host="127.0.0.1", port=8080, addresses=Known(value=("127.0.0.1",), source=SOURCE),
+        pids=Known(value=(7,), source=SOURCE), programs=Known(value=("llama-server",), source=SOURCE),
+        listeners=Known(value=listeners, source=SOURCE),
+        open_children=Known(value=open_children, source=SOURCE),
+    )  # fmt: skip
+
+
+def socket(address: str = "127.0.0.1", port: int = 8080, *, of_child: bool = False) -> ListeningSocket:
+    return ListeningSocket(address=address, port=port, pid=8 if of_child else 7, of_child=of_child)
+
+
+def test_a_server_that_already_ran_listens_where_asked() -> None:
+    here = AskedFacts(via="attached", host="127.0.0.1")
+    good = listens_where_asked(owner(socket(), socket(port=40000, of_child=True)), here)
+    assert good.holds
+    assert "llama-server (pid 7)" in good.summary
+    wide = listens_where_asked(owner(socket("0.0.0.0")), here)
+    assert not wide.holds
+    assert "other machines reach it on 0.0.0.0:8080, and no key is used" in wide.summary
+    assert (
+        "and a key is used"
+        in listens_where_asked(
+            owner(socket("::")), AskedFacts(via="attached", host="127.0.0.1", api_key=True)
+        ).summary
+    )
+    assert not listens_where_asked(owner(socket(), socket(port=9999)), here).holds
+    assert not listens_where_asked(owner(socket(), open_children=("127.0.0.1:40000",)), here).holds
+    away = not_attempted("another machine")
+    with pytest.raises(NotKnownError):
+        listens_where_asked(
+            OwnerFacts(
+                host="a", port=1, addresses=away, pids=away, programs=away, listeners=away, open_children=away
+            ),
+            here,
+        )
+
+
+def test_pages_of_other_sites_are_kept_out_by_cors_or_by_a_key() -> None:
+    here = AskedFacts(via="attached", host="127.0.0.1")
+    assert not holds(pages_are_kept_out(facts(seen=exposure()), here))
+    assert holds(pages_are_kept_out(facts(seen=exposure(other_sites=False)), here))
+    with_key = AskedFacts(via="attached", host="127.0.0.1", api_key=True)
+    assert holds(pages_are_kept_out(facts(seen=exposure()), with_key))
+    for other in (AskedFacts(via="attached", host="10.0.0.1"), AskedFacts(host="127.0.0.1")):
+        assert isinstance(pages_are_kept_out(facts(seen=exposure()), other), NotApplicable)
+    with pytest.raises(NotKnownError):
+        pages_are_kept_out(facts(), here)
