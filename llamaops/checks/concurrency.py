@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.checks.server_answers import no_chat
 from llamaops.errors import NotKnownError
+from llamaops.probes.age import is_early
 from llamaops.probes.concurrency import PROMPTS, ConcurrencyFacts, LateArrival, Round, ran_beside
 from llamaops.probes.server import ServerFacts
 from llamaops.probes.streamed import StreamedRequest
@@ -51,14 +52,14 @@ def every_request_is_answered(concurrency: ConcurrencyFacts, server: ServerFacts
     if not isinstance(concurrency.rounds, Known):
         concurrency.late.need()
     requests = _requests(concurrency)
-    faults = [(place, item) for place, item in requests if _fault_of(item)]
+    faults = [(place, item) for place, item in requests if _fault_of(item, server)]
     silent = [place for place, item in faults if item.answer.state in SILENT]
     if faults and len(silent) == len(faults) and len(faults) < len(requests):
         silent = []  # the others were answered meanwhile: the machine is not merely slow
     if faults and silent and len(silent) == len(faults):
         place, item = faults[0]
         raise NotKnownError("timed_out", f"{place}: {item.answer.detail}; no request was answered in time")
-    shown = "; ".join(f"{place}: {_fault_of(item)}" for place, item in faults[:4])
+    shown = "; ".join(f"{place}: {_fault_of(item, server)}" for place, item in faults[:4])
     good = f"{len(requests)} requests, each answered whole"
     return Verdict(
         holds=not faults,
@@ -69,13 +70,20 @@ def every_request_is_answered(concurrency: ConcurrencyFacts, server: ServerFacts
     )
 
 
-def _fault_of(request: StreamedRequest) -> str | None:
-    if request.fault:
-        return request.fault
+def _fault_of(request: StreamedRequest, server: ServerFacts) -> str | None:
+    if fault := _not_whole(request, server):
+        return fault
     # Past its own end a small model may repeat itself: that is no fault of the slots.
     if request.problem in {None, "repeated"}:
         return None
     return f"its text is {MEANING[request.problem]}"
+
+
+def _not_whole(request: StreamedRequest, server: ServerFacts) -> str | None:
+    """Return why a request counts as failed; ids of their own in every piece are how old builds send them."""
+    if request.fault is None and request.ids > 1 and not is_early(server):
+        return "its pieces carry different ids"
+    return request.fault
 
 
 @check(
@@ -184,8 +192,8 @@ def late_request_joins(concurrency: ConcurrencyFacts, server: ServerFacts) -> Ve
         return NotApplicable("one slot: a late request has to wait, there is nothing to join")
     seen = concurrency.late.need()
     late = seen.late
-    if seen.running.fault or late is None or late.fault:
-        fault = seen.running.fault or (late.fault if late else None)
+    fault = _not_whole(seen.running, server) or (_not_whole(late, server) if late else "it was not sent")
+    if fault:
         raise NotKnownError("failed", f"one of the two requests failed: {fault}")
     state = ran_beside(seen)
     if state in {"too_short", "in_lumps"}:

@@ -176,13 +176,17 @@ def context_is_real(more: MoreFacts) -> Verdict | NotApplicable:
         faults.append(f"a prompt of {seen.under_tokens} tokens, just under the context: {seen.under.detail}")
     elif seen.under_evaluated is not None and abs(seen.under_evaluated - seen.under_tokens) > 2:  # noqa: PLR2004 - special tokens
         faults.append(f"of {seen.under_tokens} tokens of the prompt {seen.under_evaluated} were evaluated")
-    if not (seen.over_state == "refuses" and seen.over.status == 400):  # noqa: PLR2004 - HTTP's own number
+    cut = seen.over.state == "works" and seen.over_truncated is True
+    refused = seen.over_state == "refuses" and seen.over.status == 400  # noqa: PLR2004 - HTTP's own number
+    if not (cut or refused):
         faults.append(f"a prompt of {seen.over_tokens} tokens, as long as the context: {seen.over.detail}")
-    good = f"{seen.under_tokens} tokens work, {seen.over_tokens} are refused with HTTP {seen.over.status}"
+    over = "are cut, and the answer says so (`truncated`)" if cut else "are refused with HTTP 400"
+    good = f"{seen.under_tokens} tokens work, {seen.over_tokens} {over}"
     return Verdict(
         holds=not faults,
         summary="; ".join(faults) or f"a slot has {seen.context_tokens} tokens: {good}",
-        expected=f"a prompt under {seen.context_tokens} tokens works, a longer one gets HTTP 400",
+        expected=f"a prompt under {seen.context_tokens} tokens works, a longer one gets HTTP 400 (before "
+        "September 2025 it is cut, with `truncated`)",
         observed="; ".join(faults) or good,
         evidence=(*seen.under.evidence, *seen.over.evidence),
     )

@@ -7,7 +7,7 @@ from llamaops.facts.build_names import BuildName, BuildNamesFacts, type_text
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.gguf_shapes import TensorType
 from llamaops.facts.host import HostFacts
-from llamaops.schema.fact import Known
+from llamaops.schema.fact import Known, Unknown
 
 WORDS = {"architecture": "architecture", "pre_tokenizer": "pre-tokenizer", "tensor_type": "tensor type"}
 NO_KERNEL_NEEDED = frozenset({"f32", "f16", "i8", "i16", "i32", "i64", "f64", "q8_1", "q8_K"})
@@ -23,14 +23,15 @@ MULTIPLIED = 0.01
 )
 def knows_the_model(build: BuildNamesFacts) -> Verdict | NotApplicable:
     """Fail for a name of the model that is nowhere among the texts of the build's own files."""
-    if not build.names:
+    names = [one for one in build.names if not _older_than_the_kind(one)]
+    if not names:
         return NotApplicable("the model's header names nothing that could be looked for")
-    absent = [one for one in build.names if isinstance(one.found, Known) and one.found.value == "absent"]
+    absent = [one for one in names if isinstance(one.found, Known) and one.found.value == "absent"]
     if not absent:
-        for one in build.names:
+        for one in names:
             one.found.need()
-    said = ", ".join(_shown(one) for one in absent or build.names)
-    where = next((one.found.source.name for one in absent or build.names), "")
+    said = ", ".join(_shown(one) for one in absent or names)
+    where = next((one.found.source.name for one in absent or names), "")
     if absent:
         return Verdict(
             holds=False,
@@ -38,13 +39,39 @@ def knows_the_model(build: BuildNamesFacts) -> Verdict | NotApplicable:
             expected="every name of the model among the texts of the build",
             observed=f"absent: {said}",
         )
-    doubtful = [one.name for one in build.names if one.found.need() == "ending"]
+    doubtful = [one.name for one in names if one.found.need() == "ending"]
     note = f"; only as the end of another text: {', '.join(doubtful)}" if doubtful else ""
     return Verdict(
         holds=True,
         summary=f"the build names {said}{note} ({where}; names show what it knows, not that it works)",
         expected="every name of the model among the texts of the build",
         observed=said,
+    )
+
+
+def _older_than_the_kind(one: BuildName) -> bool:
+    """Whether the build is older than such names: then it loads the model and does without."""
+    return isinstance(one.found, Unknown) and one.found.why == "unsupported"
+
+
+@check(
+    "binary.cuts-text-as-the-model-wants",
+    title="The build cuts text into tokens by the model's own rule",
+    boundary="model_file",
+    severity="advisory",
+    remedy="install a newer llama.cpp: this one loads the model, and its answers may be worse for it",
+)
+def cuts_text_as_the_model_wants(build: BuildNamesFacts) -> Verdict | NotApplicable:
+    """Tell of a build that is older than pre-tokenizers."""
+    older = [one for one in build.names if _older_than_the_kind(one)]
+    if not older:
+        return NotApplicable("the build knows pre-tokenizers, or the model needs none")
+    gap, names = older[0].found, ", ".join(_shown(one) for one in older)
+    return Verdict(
+        holds=False,
+        summary=f"{names}: {gap.detail if isinstance(gap, Unknown) else ''}",
+        expected="a build that knows pre-tokenizers",
+        observed="none among the texts of the build",
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from llamaops.checks.registry import NotApplicable, Verdict, check
+from llamaops.errors import NotKnownError
 from llamaops.estimate.fit_facts import FitFacts
 from llamaops.facts.load_log import LoadFacts
 from llamaops.schema.fact import Known
 
 AGREEMENT = 0.01
+OLDER = frozenset({"2023", "2024", "2025"})
+OLDER_TEXT = "the formulas are those of builds of 2026, and this log is of an older one"
 MIB = 2**20
 
 
@@ -47,6 +50,8 @@ def prediction_agrees(fit: FitFacts, load: LoadFacts) -> Verdict | NotApplicable
         worst = max(worst, gap)
     if not seen:
         return NotApplicable("the load log shows no buffers at its verbosity")
+    if isinstance(load.era, Known) and load.era.value in OLDER:
+        raise NotKnownError("unsupported", f"{OLDER_TEXT}: {'; '.join(seen)}")
     return Verdict(
         holds=off <= AGREEMENT * total,
         summary="; ".join(seen),

@@ -10,6 +10,7 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.sockets import ListeningSocket, SocketFacts
+from llamaops.probes.age import is_early
 from llamaops.probes.endpoint import EndpointAnswer
 from llamaops.probes.models import ListedModel
 from llamaops.probes.server import ServerFacts
@@ -17,6 +18,8 @@ from llamaops.schema.fact import Fact, Known, Unknown
 
 CONTEXT_STEP = 256
 """Engines round a slot's context up to a multiple of this."""
+SIZES = ("parameters", "tensor bytes")
+"""Figures that count every tensor which was loaded."""
 
 
 def evidence_of(*facts: Known[Any] | Unknown | EndpointAnswer) -> tuple[str, ...]:
@@ -129,7 +132,7 @@ def is_healthy(server: ServerFacts) -> Verdict:
         return fault
     status = server.health.need().status
     return Verdict(
-        holds=status == "ok",
+        holds=status in {"ok", "no slot available"},  # loaded, and every slot at work: builds of 2024
         summary=f"/health: {answer.detail}, status {status}",
         expected="HTTP 200 with status ok",
         observed=f"{answer.detail}, status {status}",
@@ -182,16 +185,31 @@ def model_agrees_with_header(server: ServerFacts, model: GgufFacts) -> Verdict:
     if not both:
         model.embedding_length.need()
         raise NotKnownError("absent", "this build's /v1/models gives no figures of the model")
-    wrong = [(name, there, here) for name, there, here in both if there != here]
+    twice = _counts_embedding_twice(listed, model) and is_early(server)
+    wrong = [(n, there, here) for n, there, here in both if there != here and not (twice and n in SIZES)]
     shown = wrong or both
+    note = f"; of {' and '.join(SIZES)} this build counts the embedding twice" if twice else ""
     return Verdict(
         holds=not wrong,
-        summary=f"{len(both) - len(wrong)} of {len(both)} figures agree"
+        summary=f"{len(both) - len(wrong)} of {len(both)} figures agree{note}"
         + "".join(f"; {name}: header {here}, server {there}" for name, there, here in wrong),
         expected=", ".join(f"{name} {here}" for name, _there, here in shown),
         observed=", ".join(f"{name} {there}" for name, there, _here in shown),
         evidence=evidence_of(server.models),
     )
+
+
+def _counts_embedding_twice(listed: ListedModel, model: GgufFacts) -> bool:
+    """Whether a model without an output matrix is counted with its embedding in that place as well.
+
+    Builds of early 2024 load it a second time and count both. Source: llm_load_tensors in llama.cpp.
+    """
+    figures = (listed.parameter_count, listed.vocabulary_size, listed.embedding_length)
+    parameters, vocabulary, width = figures
+    if parameters is None or vocabulary is None or width is None:
+        return False
+    header = model.parameter_count
+    return isinstance(header, Known) and parameters == header.value + vocabulary * width
 
 
 def _loaded_model(server: ServerFacts) -> ListedModel:
@@ -209,9 +227,11 @@ def _loaded_model(server: ServerFacts) -> ListedModel:
     boundary="api_response",
     remedy="another llama-server answers, or a wrapper starts another program: see `executes` in the record",
 )
-def build_agrees_with_binary(server: ServerFacts, binary: BinaryFacts) -> Verdict:
+def build_agrees_with_binary(server: ServerFacts, binary: BinaryFacts) -> Verdict | NotApplicable:
     """Compare build_info in /props with build number and commit that --version printed."""
     info = server.props.need().build_info
+    if not info and isinstance(binary.version.text, Unknown) and binary.version.text.why == "unsupported":
+        return NotApplicable("absent in this build: neither a --version nor /props says which one it is")
     if not info:
         raise NotKnownError("absent", "this build's /props does not say which build it is")
     number, _, commit = info.removeprefix("b").partition("-")

@@ -37,6 +37,11 @@ ANCHORS: dict[NameKind, tuple[str, ...]] = {
     "tensor_type": ("q4_0", "q4_1", "q8_0", "q4_K", "q6_K", "q5_K"),
 }
 MOST_MISSING = 2
+PRE_KEY, MODEL_KEY = "tokenizer.ggml.pre", "tokenizer.ggml.model"
+"""Keys of the header that a build reads; the first since pre-tokenizers exist, April 2024."""
+NO_PRE_TOKENIZERS = (
+    "this build is older than pre-tokenizers (April 2024): it cuts the text of every such model by one rule"
+)
 _LIBRARIES: dict[NameKind, tuple[str, ...]] = {
     "architecture": ("libllama.",),
     "pre_tokenizer": ("libllama.",),
@@ -161,9 +166,12 @@ def _look_for(system: System, kind: NameKind, wanted: list[str], path: str) -> l
         with system.open_regular(path) as file:
             if file.size_bytes > MOST_BYTES:
                 raise OSError(27, f"{file.size_bytes} bytes are more than the {MOST_BYTES} that we read")  # noqa: TRY301 - one way out
-            found = find_names(file, {*wanted, *anchors, *symbols.values()})
+            found = find_names(file, {*wanted, *anchors, *symbols.values(), PRE_KEY, MODEL_KEY})
     except OSError as error:
         gap = unknown_from_os_error(source, error)
+        return [BuildName(kind=kind, name=name, found=gap) for name in wanted]
+    if kind == "pre_tokenizer" and found[PRE_KEY] == "absent" and found[MODEL_KEY] != "absent":
+        gap = Unknown(why="unsupported", detail=f"{path}: {NO_PRE_TOKENIZERS}", source=source)
         return [BuildName(kind=kind, name=name, found=gap) for name in wanted]
     missing = [name for name in anchors if found[name] == "absent"]
     if len(missing) > MOST_MISSING:

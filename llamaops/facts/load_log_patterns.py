@@ -44,6 +44,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("build", "build ", r"(?:common_params_print_info: )?build (\d{1,10}) \(([^()]{1,80})\)", _PROGRAM_TAGS, ("2026",)),
     Pattern("build", "build", r"build: (\d{1,10}) \(([^()]{1,80})\)", (), ("2024", "2025"), "text"),
     Pattern("build", "build = ", r"build = (\d{1,10}) \(([^()]{1,80})\)", ("main",), ("2023", "2024")),
+    Pattern("build_2024", "build info", r"build info$", ("main",), ("2024",)),
     Pattern("device_table", "device_info:", r"device_info:", (), ("2026",)),
     Pattern("device_row", " MiB free)", r"\s*- (\S{1,80})\s*: (.*) \((\d{1,12}) MiB, (\d{1,12}) MiB free\)", ("cmn", "common_param", ""), ("2026",)),
     Pattern("device_count", "found ", r"found (\d{1,4}) (CUDA|ROCm|MUSA) devices", ("ggml_cuda_init", "ggml_init_cublas")),
@@ -133,6 +134,11 @@ LOAD_FAILED = (
     r"failed to initialize chat template|GGML_ASSERT|terminate called|libc\+\+abi: terminating|"
     r"CUDA error|ROCm error|[Ii]llegal instruction|Segmentation fault)"
 )
+CRASHED = (
+    r".{0,300}(?:GGML_ASSERT|terminate called|libc\+\+abi: terminating|CUDA error|ROCm error|"
+    r"[Ii]llegal instruction|Segmentation fault)"
+)
+"""Of these, what ends a program at any time: after the load it is no failure of the load."""
 # These end a start before the load began.
 START_FAILED = (
     r".{0,300}(?:couldn't bind|exiting due to HTTP|error while handling|error: invalid argument|"

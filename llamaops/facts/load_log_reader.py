@@ -13,6 +13,7 @@ from llamaops.facts import load_log_facts
 from llamaops.facts.load_log_buffers import MIB, SOFTWARE, mib_to_bytes
 from llamaops.facts.load_log_lines import Line, lines_of
 from llamaops.facts.load_log_patterns import (
+    CRASHED,
     FIT_FAILED,
     KNOWN_LINES,
     LIBRARY_TAGS,
@@ -168,7 +169,9 @@ class LoadLogReader:
         elif state.attempt_error is None:
             state.attempt_error = entry
         if FIT_FAILED not in line.text and compiled(LOAD_FAILED).match(line.text):
-            state.failed_line = state.lines
+            # What breaks down later was loaded all the same.
+            crashed_later = state.loaded_line is not None and compiled(CRASHED).match(line.text)
+            state.failed_line = state.failed_line if crashed_later else state.lines
         elif compiled(START_FAILED).match(line.text):
             state.start_failed_line = state.lines
 
@@ -195,6 +198,11 @@ class LoadLogReader:
 
     def _on_build(self, found: re.Match[str], _line: Line) -> None:
         self._state.build = (int(found[1]), found[2])
+
+    def _on_build_2024(self, _found: re.Match[str], line: Line) -> None:
+        number, commit = line.fields.get("build", ""), line.fields.get("commit", "")
+        if number.isdecimal() and len(number) <= 10 and commit:  # noqa: PLR2004 - as in the other wordings
+            self._state.build = (int(number), commit[:80])
 
     def _on_device_table(self, _found: re.Match[str], _line: Line) -> None:
         self._state.devices.clear()

@@ -113,6 +113,14 @@ def default_slots(capabilities: Capabilities | None) -> Literal["auto", "single"
     return "auto" if "-1" in text or "auto" in text else "single"
 
 
+def slots_shown(settings: LaunchSettings, capabilities: Capabilities | None) -> bool:
+    """Say whether /slots is on: as asked, else as the build has it, which was off in 2025."""
+    if settings.slots is not None:
+        return settings.slots
+    option = capabilities.find("--slots") if capabilities is not None else None
+    return option is None or "disabled" not in f"{option.default or ''} {option.help}"
+
+
 def launch_facts(
     command: Command,
     *,
@@ -241,6 +249,15 @@ def _slots(line: _Line, settings: LaunchSettings) -> None:
         line.like(("--parallel", "-np"), "4" if auto else "1", "an explicit number of slots")
         if auto:
             line.like_switch(("--kv-unified", "-kvu"), "an explicit KV cache shared by the slots")
+    if settings.parallel is not None and settings.parallel > 1:
+        _batching(line)
+
+
+def _batching(line: _Line) -> None:
+    """Let requests join running ones on builds that would otherwise let them wait (before April 2024)."""
+    option = line.option(("--cont-batching", "-cb"))
+    if option is not None and "disabled" in f"{option.default or ''} {option.help}":
+        line.like_switch(("--cont-batching", "-cb"), "requests that join running ones")
 
 
 def _unified(line: _Line, unified: bool) -> None:
@@ -333,8 +350,19 @@ def _comfort(line: _Line, settings: LaunchSettings) -> None:
     colors = line.option(("--log-colors",))
     if line.capabilities is None or (colors is not None and colors.value_hints):
         line.like(("--log-colors",), "off", "a log without colours")
+    _no_log_file(line)
     if settings.evidence:
         _evidence(line)
+
+
+def _no_log_file(line: _Line) -> None:
+    """Keep builds before September 2024 from writing a log file into the working directory.
+
+    There --log-disable is about that file only. Later it silences the program, so it is never passed.
+    """
+    option = line.option(("--log-disable",))
+    if option is not None and re.search(r"trace log|logging to a file", option.help):
+        line.like_switch(("--log-disable",), "no log file in the working directory")
 
 
 def _evidence(line: _Line) -> None:

@@ -17,7 +17,7 @@ from llamaops.facts.host import HostFacts, collect_host
 from llamaops.facts.load_log import LoadFacts
 from llamaops.facts.model_look import collect_model
 from llamaops.facts.sockets import collect_sockets
-from llamaops.launch.argv import server_argv
+from llamaops.launch.argv import server_argv, slots_shown
 from llamaops.launch.flag_changes import compare_flags
 from llamaops.launch.settings import LaunchSettings
 from llamaops.launch.unit_file import renamed
@@ -195,7 +195,7 @@ class _Side:
             n_gpu_layers=made.n_gpu_layers,
             max_tokens=self._request.max_tokens,
             metrics=made.metrics is True,
-            slots=made.slots is not False,
+            slots=slots_shown(made, capabilities_of(self._binary)),
             embeddings=made.embeddings,
         )
         self._add("asked", asked)

@@ -25,6 +25,8 @@ WRONG_ADDRESS_S = 2.0
 """How long a server that says it is ready may go on refusing the address it was told."""
 LONGEST_PAUSE_S = 0.25
 LOG_END_LINES = 20
+HOLDS_BACK = frozenset({"2023", "2024"})
+"""Ages of builds whose server does not flush its log."""
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -139,7 +141,20 @@ class Managed:
     def load_facts(self) -> LoadFacts:
         """Return what the log shows so far; its raw text is kept as evidence when the server stops."""
         with self._lock:
-            return self.reader.facts()
+            return self._with_health(self.reader.facts())
+
+    def _with_health(self, load: LoadFacts) -> LoadFacts:
+        """Add that the model is loaded where the server says so and its log holds the line back.
+
+        Builds of 2024 print their own lines to standard output, which a pipe gets in blocks of 4 KiB; the
+        library's lines, with the buffers and the context, come at once. Their /health is 503 until then.
+        """
+        buffers = isinstance(load.weight_buffers, Known) and isinstance(load.n_ctx, Known)
+        of_2024 = isinstance(load.era, Known) and load.era.value in HOLDS_BACK
+        if self._ready_at is None or isinstance(load.model_loaded, Known) or not (buffers and of_2024):
+            return load
+        source = Source(kind="http", name=f"GET {self.origin.url}/health")
+        return msgspec.structs.replace(load, model_loaded=Known(value=True, source=source))
 
     def facts(self) -> LifecycleFacts:
         """Return the server's life so far."""

@@ -13,7 +13,7 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.load_log import LoadFacts
 from llamaops.facts.sockets import SocketFacts, collect_sockets
-from llamaops.launch.argv import server_argv
+from llamaops.launch.argv import server_argv, slots_shown
 from llamaops.operations.choose import NO_PROGRAM_HINT, Choice
 from llamaops.operations.knowledge import add_build_names, executed
 from llamaops.operations.launching import add_launch, capabilities_of, engine_settings, pick_port, plan_of
@@ -113,7 +113,7 @@ def serve(
             kv_unified=made.kv_unified,
             n_gpu_layers=made.n_gpu_layers,
             metrics=made.metrics is True,
-            slots=made.slots is not False,
+            slots=slots_shown(made, capabilities),
             embeddings=made.embeddings,
             sleep_idle_s=_sleep_idle_s(command.argv),
         ),

@@ -292,7 +292,7 @@ class _Run:
             settings,
             ctx_size=settings.ctx_size or SMALL_CONTEXT,
             parallel=settings.parallel or (1 if port else None),
-            seed=self._settings.seed,
+            seed=None if port else self._settings.seed,  # a server gets it with each request
             alias=f"llamaops-{secrets.token_hex(6)}" if port else None,
             warmup=False,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llamaops.errors import ParseError
 from llamaops.probes.endpoint import EndpointAnswer, ask, parsed
-from llamaops.probes.reading import as_object, text
+from llamaops.probes.reading import as_object, text, whole
 from llamaops.probes.registry import probe
 from llamaops.schema.bounds import Bounds
 from llamaops.schema.fact import Fact
@@ -18,16 +18,20 @@ class HealthAnswer(Shape, frozen=True, kw_only=True):
 
     status: str
     """The server's own word: `ok`; builds of 2024 also had `no slot available`."""
+    counts_slots: bool = False
+    """Whether it counts idle and busy slots, as builds from January to September 2024 do."""
 
 
 def parse_health(body: bytes) -> HealthAnswer:
     """Read a ready answer. Raises: ParseError."""
-    status = text(as_object(decode_json(body), "the body"), "status")
+    item = as_object(decode_json(body), "the body")
+    status = text(item, "status")
     if status is None:
         raise ParseError("the body has no status")
     if status not in {"ok", "no slot available"}:
         raise ParseError("its status is neither ok nor one that a build is known to send")
-    return HealthAnswer(status=status)
+    counts = (whole(item, "slots_idle"), whole(item, "slots_processing"))
+    return HealthAnswer(status=status, counts_slots=None not in counts)
 
 
 @probe(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from llamaops.probes import disconnect, features, pool, reasoning
+from llamaops.probes.age import EARLY, is_early
 from llamaops.probes.concurrency import PROMPT_TOKENS, slot_count
 from llamaops.probes.disconnect import DisconnectAnswer, probe_disconnect
 from llamaops.probes.features import (
@@ -95,6 +96,10 @@ def collect_more(
             return _not_this("the chat template has no tools")
         return probe_tools(features.Place(client, model, wall_s))
 
+    def since_2024(call: Callable[[float], Fact[T]]) -> Callable[[float], Fact[T]]:
+        """Leave out what builds of early 2024 do not have; token numbers as a prompt even end them."""
+        return (lambda _wall_s: _not_this(EARLY)) if is_early(server) else call
+
     return MoreFacts(
         disconnect=wanted(
             "disconnect",
@@ -102,17 +107,21 @@ def collect_more(
         ),
         reasoning=wanted("reasoning", look),
         structured=wanted(
-            "structured", lambda wall_s: probe_structured(features.Place(client, model, wall_s))
+            "structured",
+            since_2024(lambda wall_s: probe_structured(features.Place(client, model, wall_s))),
         ),
-        tools=wanted("tools", call_tool),
+        tools=wanted("tools", since_2024(call_tool)),
         pool=wanted(
             "pool-exhaustion",
-            lambda wall_s: probe_pool(
-                pool.Place(client, model, wall_s, slots.value if isinstance(slots, Known) else 1, context)
+            since_2024(
+                lambda wall_s: probe_pool(
+                    pool.Place(client, model, wall_s, slots.value if isinstance(slots, Known) else 1, context)
+                )
             ),
         ),
         context=wanted(
-            "context", lambda wall_s: probe_context(features.Place(client, model, wall_s), server)
+            "context",
+            since_2024(lambda wall_s: probe_context(features.Place(client, model, wall_s), server)),
         ),
     )
 

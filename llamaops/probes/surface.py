@@ -34,6 +34,7 @@ Meaning = Literal[
 TOTAL_S = 120.0
 OF_A_MODEL = frozenset({"/lora-adapters"})
 """Paths that a router has to be told the model for, which a GET does in its query."""
+NATIVE_BEFORE_2025 = frozenset({"/v1/completions"})
 OTHER_SITE = "http://page-of-another-site.invalid"
 
 
@@ -111,16 +112,20 @@ class _Spec(NamedTuple):
 
 _MESSAGES = [{"role": "user", "content": forms.WORDS + "."}]
 _SAMPLING: dict[str, object] = {"temperature": 0, "seed": SEED, "cache_prompt": False}
-_RERANK: dict[str, object] = {
-    "query": "When does the train to the coast leave?",
-    "documents": ["The train to the coast leaves at noon.", "Bread is baked from flour and water."],
-}
+RERANK_QUERY = "When does the train to the coast leave?"
+RERANK_DOCUMENTS = ("The train to the coast leaves at noon.", "Bread is baked from flour and water.")
+"""The first is about the query, the second is not."""
+_RERANK: dict[str, object] = {"query": RERANK_QUERY, "documents": list(RERANK_DOCUMENTS)}
 _SPECS = (
     _Spec("GET", "/lora-adapters", None, forms.adapters),
     _Spec("POST", "/apply-template", {"messages": _MESSAGES}, forms.apply_template),
     _Spec(
         "POST", "/v1/completions",
-        {"prompt": forms.WORDS, "max_tokens": forms.LIMIT, "ignore_eos": True, **_SAMPLING},
+        # Builds of early 2024 take this path for /completion and know no max_tokens: they would never end.
+        {
+            "prompt": forms.WORDS, "max_tokens": forms.LIMIT, "n_predict": forms.LIMIT, "ignore_eos": True,
+            **_SAMPLING,
+        },
         forms.text_completion,
     ),
     _Spec(
@@ -235,10 +240,25 @@ def probe_surface(work: _Work, server: ServerFacts) -> tuple[SurfaceRow, ...]:
     rows += _round_trip(work)
     for spec in _SPECS:
         asked = work.ask("surface", spec.method, spec.path, spec.body)
-        rows.append(
-            _row(f"{spec.method} {spec.path}", asked.answer, _fault(asked, spec.form), spec.enabled_by)
-        )
+        fault = _fault(asked, spec.form)
+        request = f"{spec.method} {spec.path}"
+        native = fault and spec.path in NATIVE_BEFORE_2025 and not work.has_build
+        if native and not _fault(asked, forms.completion):
+            rows.append(_as_before_2025(request, asked.answer))
+        else:
+            rows.append(_row(request, asked.answer, fault, spec.enabled_by))
     return tuple(rows)
+
+
+def _as_before_2025(request: str, answer: EndpointAnswer) -> SurfaceRow:
+    """Return the row of a path that builds before 2025, which name no build, take for /completion."""
+    return SurfaceRow(
+        request=request,
+        meaning="absent",
+        status=answer.status,
+        detail="it answers as /completion does: the form of OpenAI's is absent in this build",
+        evidence=answer.evidence,
+    )
 
 
 def _round_trip(work: _Work) -> list[SurfaceRow]:

@@ -176,3 +176,28 @@ def test_types_and_the_processor(
     finding = run_check(check, groups)
     assert (finding and finding.status) == status
     assert finding is None or says in finding.summary
+
+
+def test_a_build_older_than_pre_tokenizers_loads_the_model_and_cuts_text_in_its_own_way() -> None:
+    texts = b"\0".join(name.encode() for name in ANCHORS["architecture"] + ANCHORS["tensor_type"])
+    static = STATIC + b"\0" + texts + b"\0llama\0f32\0tokenizer.ggml.model\0falcon\0gpt-2\0"
+    found = judge({PROGRAM: static})
+    assert found["binary.knows-the-model"].status == "passed"
+    cut = found["binary.cuts-text-as-the-model-wants"]
+    assert (cut.status, cut.severity) == ("failed", "advisory")
+    assert "older than pre-tokenizers" in cut.summary
+
+
+def test_a_build_that_reads_pre_tokenizers_is_asked_for_the_name() -> None:
+    texts = b"\0".join(name.encode() for names in ANCHORS.values() for name in names)
+    static = STATIC + b"\0" + texts + b"\0llama\0f32\0tokenizer.ggml.model\0tokenizer.ggml.pre\0"
+    found = judge({PROGRAM: static})
+    assert found["binary.knows-the-model"].status == "failed"
+    assert "pre-tokenizer smollm" in found["binary.knows-the-model"].summary
+    assert "binary.cuts-text-as-the-model-wants" not in found
+
+
+def test_texts_that_cannot_be_read_leave_the_pre_tokenizer_unknown() -> None:
+    found = judge({PROGRAM: STATIC + b"\0nothing\0"})
+    assert found["binary.knows-the-model"].status == "unknown"
+    assert "binary.cuts-text-as-the-model-wants" not in found
