@@ -19,8 +19,9 @@ import pytest
 from llamaops.errors import LlamaopsError
 from llamaops.operations import build_engine, fetch
 from llamaops.schema.bounds import Bounds
+from llamaops.system import fetch as installer
 from llamaops.system import guard
-from llamaops.system.catalogue import Artefact, variants
+from llamaops.system.catalogue import Artefact, catalogue, variants
 from llamaops.system.cpu_flags import cpu_flags
 from llamaops.system.machine import Machine
 
@@ -35,8 +36,8 @@ IN_CI = ENVIRON.get("CI", "") not in ("", "0", "false")
 NO_LLVMPIPE = "the engine lists no llvmpipe device: install mesa-vulkan-drivers"
 ENGINE_MARKERS = ("llamacpp", "fullengine", "vulkan")
 ENGINE_FIXTURES = {"embedded_server", "b10434_server", "fetched", "embedded_model", "full_engine", "vulkan"}
-OPTED_INTO = {"full_engine_server", "old_engine_2025", "old_engine_2024"}
-"""Builds that take long to make: tests of these run where somebody has made them."""
+OPTED_INTO = {"full_engine_server", "old_engine_2025", "old_engine_2024", "windowed_model"}
+"""Builds that take long to make, and a model with terms to accept: where somebody has them, tests run."""
 NO_AVX512 = "this processor has no AVX-512, which build b10434 uses for every model"
 F32_FLAGS = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
 """What b10434 computes F16 and F32 models with; quantized ones need the rest of its flags too."""
@@ -101,6 +102,15 @@ def b10434_server() -> str:
 def embedded_model() -> str:
     """Return the path of the embedded model (SmolLM2-135M-Instruct, Q4_1)."""
     return _fetched("model")
+
+
+@pytest.fixture(scope="session")
+def windowed_model() -> str:
+    """Return the path of a model with sliding windows (Gemma 3 270M), where somebody has fetched it."""
+    path = installer.found(catalogue()["model-gemma3"], CACHE)
+    if path is None:
+        pytest.skip("the sliding-window model is not fetched: llamaops fetch model-gemma3")
+    return path
 
 
 @pytest.fixture(scope="session")

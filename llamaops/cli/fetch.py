@@ -20,7 +20,8 @@ the pip of this Python, through whatever index it is set to, verify them against
 unpack them into the cache: LLAMAOPS_CACHE, else the user's cache directory. What is there already costs
 nothing. `engine` is the newest build that this processor can run, by the flags of /proc/cpuinfo; a build
 can also be named. full-engine builds further programs from source, for the tests, and old-engine-2025 and
-old-engine-2024 builds servers as they were then.
+old-engine-2024 builds servers as they were then. model-gemma3 is a model with sliding windows, whose terms
+you have to accept with --accept-licence gemma.
 """
 
 
@@ -34,11 +35,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="*",
         metavar="WHAT",
         help="engine, model (default: both), engine-b10434, engine-b10068, full-engine, full-engine-server, "
-        "old-engine-2025, old-engine-2024",
+        "old-engine-2025, old-engine-2024, model-gemma3",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask; needed where nobody can answer")
     group = parser.add_argument_group("a file of a hub: hf:OWNER/NAME/FILE@REVISION (needs llamaops[hub])")
-    group.add_argument("--accept-licence", metavar="NAME", help="the licence that you read and accept")
+    group.add_argument(
+        "--accept-licence", metavar="NAME", help="the licence that you read and accept (also of model-gemma3)"
+    )
     group.add_argument("--to", metavar="DIR", help="folder for the file; default: a folder of the cache")
     options.add_common(parser)
 
@@ -62,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         cache = fetch.cache_folder(machine.environ)
         missing = fetch.missing(what, cache, machine)
         if missing:
-            _say(_plan(fetch.announce(missing, machine), cache))
+            items = fetch.announce(missing, machine)
+            _say(_plan(items, cache))
+            _see_consent(items, args.accept_licence)
             if not args.yes and not _agreed():
                 raise UsageError("nothing was downloaded", hint="add --yes to download without a question")
         report = fetch.fetch(what, cache, machine, _progress())
@@ -71,6 +76,21 @@ def run(args: argparse.Namespace) -> int:
             _say(f"{item.why}\n")
     sys.stdout.write(_summary(report))
     return 0
+
+
+def _see_consent(items: tuple[Announced, ...], accepted: str | None) -> None:
+    """See that terms which are no open licence were accepted by name.
+
+    Raises: UsageError.
+    """
+    from llamaops.errors import UsageError
+
+    for item in items:
+        if item.accept is not None and item.accept != accepted:
+            raise UsageError(
+                f"nothing was downloaded: {item.name} comes under the {item.licence.partition(' (')[0]}",
+                hint=f"read {item.terms}, then add --accept-licence {item.accept}",
+            )
 
 
 def _from_hub(args: argparse.Namespace) -> int:

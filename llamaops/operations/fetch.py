@@ -56,11 +56,15 @@ class Announced(Shape, frozen=True, kw_only=True):
     licence: str
     """Under which licence it comes."""
     requirement: str
-    """What pip is asked for, through whatever index it is set to."""
+    """What pip is asked for, through whatever index it is set to; several are separated by commas."""
     contents: str
     """What is inside."""
     why: str | None = None
     """Why this one of several builds."""
+    accept: str | None = None
+    """What has to be given with --accept-licence, where the licence is no open one."""
+    terms: str | None = None
+    """Where its terms are to be read."""
 
 
 class Fetched(Shape, frozen=True, kw_only=True):
@@ -126,12 +130,14 @@ def announce(what: Sequence[str], system: System) -> tuple[Announced, ...]:
 def _announced(name: str, item: Artefact, system: System) -> Announced:
     return Announced(
         name=name,
-        size_bytes=item.size_bytes,
+        size_bytes=item.download_bytes,
         unpacked_bytes=item.unpacked_bytes,
         licence=item.licence,
-        requirement=item.requirement,
+        requirement=", ".join(piece.requirement for piece in item.pieces()),
         contents=item.contents,
         why=engine_variant.why_chosen(name, system),
+        accept=item.accept,
+        terms=item.terms,
     )
 
 

