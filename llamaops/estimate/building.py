@@ -236,7 +236,7 @@ class Building:
             rows = g.pad(rows, more) if more else rows
             given = Graph.input(F32, (width + more, self.tokens), "mixed_embeddings")
             places = Graph.input(I64, (self.tokens,), "mixed_places")
-            g.expand(g.set_rows(g.cont(rows), given, places))
+            g.expand(g.set_rows(g.cont(given), rows, places))
         if more:
             self.input_row = row_bytes(F32, width + more)
             cur = g.view(cur, (width, self.tokens), (self.input_row,))

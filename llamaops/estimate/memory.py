@@ -77,7 +77,7 @@ def estimate(model: Model, load: Load) -> Estimate:
     load = settled(model, architecture, load)
     parts: list[Part] = []
     unknown: list[str] = []
-    _weights(model, load, architecture, parts, unknown)
+    _weights(model, load, architecture, layout, parts, unknown)
     _context(model, load, architecture, layout, parts, unknown)
     _compute(model, load, architecture, layout, parts, unknown)
     parts.append(_exact("output", HOST, output_bytes(model, load), OUTPUT_FORMULA))
@@ -122,12 +122,20 @@ def _exact(name: str, place: str, size: int, formula: str) -> Part:
 
 
 def _weights(
-    model: Model, load: Load, architecture: Architecture | None, parts: list[Part], unknown: list[str]
+    model: Model,
+    load: Load,
+    architecture: Architecture | None,
+    layout: Layout,
+    parts: list[Part],
+    unknown: list[str],
 ) -> None:
     unused = architecture.unused_tensors if architecture else ()
     copies = architecture is not None and architecture.copies_head
     has_head = architecture is None or architecture.has_head or not architecture.is_encoder
-    found = weight_bytes(model, load, unused=unused, has_head=has_head, copies_head=copies)
+    rotating = None
+    if architecture is not None and architecture.order == "per_layer":
+        rotating = [i for i, windowed in enumerate(layout.windowed) if not windowed]
+    found = weight_bytes(model, load, unused=unused, has_head=has_head, copies_head=copies, rotating=rotating)
     parts += [
         _exact("weights", HOST, found.host, WEIGHTS_FORMULA),
         _exact("weights", DEVICE, found.device, WEIGHTS_FORMULA),
@@ -145,7 +153,7 @@ def _context(
     parts: list[Part],
     unknown: list[str],
 ) -> None:
-    if architecture is not None and architecture.is_encoder:
+    if architecture is not None and architecture.is_encoder and not architecture.has_idle_cache:
         return
     owns = (architecture.cache_owners or None) if architecture else None
     if model.number("attention.shared_kv_layers"):

@@ -6,11 +6,13 @@ holds for which layer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
+EXPERTS = re.compile(r"\.ffn_(up|down|gate|gate_up)_(ch|)exps")
 Value = int | float | bool | str | tuple[int | float | bool, ...]
 
 
@@ -32,10 +34,11 @@ class Weight(msgspec.Struct, frozen=True):
 
     @property
     def is_expert(self) -> bool:
-        """Return whether it holds the experts of a layer, which may be kept off the card."""
-        part = self.name.split(".")
-        kind = part[2] if len(part) > 2 else ""  # noqa: PLR2004 - blk, number, kind
-        return kind.startswith("ffn_") and kind.endswith("exps")
+        """Return whether it holds the experts of a layer, which may be kept off the card.
+
+        Source: LLM_FFN_EXPS_REGEX in common/common.h.
+        """
+        return EXPERTS.search(self.name) is not None
 
 
 class Model:

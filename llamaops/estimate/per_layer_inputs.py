@@ -69,12 +69,13 @@ def _attention(b: Building, cur: Tensor, layer: int) -> Tensor:
         k = b.project(cur, layer, "attn_k") if owner == layer else q
         v = b.project(cur, layer, "attn_v") if owner == layer and has_values else k
     q = b.named_norm(g.reshape(q, width, heads, tokens), layer, "attn_q_norm")
-    q = g.rope(q, b.positions)
+    factors = None if windowed else b.rotation_factors(layer)
+    q = g.rope(q, b.positions, factors)
     if owner != layer:
         return attend_shared(b, layer, q, owner)
     k = b.named_norm(g.reshape(k, width, kv_heads, tokens), layer, "attn_k_norm")
     v = g.like("rms_norm", g.reshape(v, width, kv_heads, tokens))
-    return attend(b, layer, q, g.rope(k, b.positions), v, output="attn_output")
+    return attend(b, layer, q, g.rope(k, b.positions, factors), v, output="attn_output")
 
 
 def _owner(b: Building, layer: int) -> int:

@@ -6,6 +6,8 @@ the token embedding stays on the host and is loaded a second time where it is th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from llamaops.estimate.cards import memory_of
@@ -41,13 +43,15 @@ def weight_bytes(
     unused: tuple[str, ...] = (),
     has_head: bool = True,
     copies_head: bool = False,
+    rotating: Sequence[int] | None = None,
 ) -> WeightBytes:
     """Return where the bytes of the weights go.
 
     Units: bytes. `unused`: beginnings of the names of tensors that the engine does not load; `has_head`:
     whether there is an output head, for which a tied embedding is loaded a second time on a card, and with
-    `copies_head` on the host too.
+    `copies_head` on the host too; `rotating`: the layers that read factors of rotation, all where not given.
     """
+    rotating = range(model.layers) if rotating is None else rotating
     host = device = 0
     unknown = []
     first = first_on_card(model, load.gpu_layers)
@@ -59,10 +63,13 @@ def weight_bytes(
         if weight.size_bytes is None:
             unknown.append(weight.name)
             continue
-        rotates = weight.block is None and weight.name.startswith(ROTATION_NAMES)
-        if is_on_card(model, weight, first, load):
+        on_card = is_on_card(model, weight, first, load)
+        on_host = not on_card
+        if weight.block is None and weight.name.startswith(ROTATION_NAMES):
+            on_card, on_host = (any(i >= first for i in rotating), any(i < first for i in rotating))
+        if on_card:
             device += padded(weight.size_bytes, card.alignment)
-        if not is_on_card(model, weight, first, load) or (rotates and first > 0):
+        if on_host:
             host += padded(weight.size_bytes, padding)
     if has_head and model.is_tied:
         head = model.by_name["token_embd.weight"].size_bytes or 0
