@@ -15,6 +15,7 @@ from typing import NamedTuple
 Amount = tuple[str, float, int, str]
 """Name of the fact, its value (MiB, or a count), number of the line and its text."""
 MAX_LINES = 4000
+LOG_KINDS = ("log", "text")
 
 _MIB = {
     "": 1.0, "b": 2.0**-20, "bytes": 2.0**-20, "byte": 2.0**-20, "k": 2.0**-10, "kb": 2.0**-10,
@@ -69,6 +70,10 @@ _ROWS = (
 )  # fmt: skip
 
 
+_IN_LOGS = ("file size", "model size", "memory.max", "--memory", ".gguf", "emory=")
+_NO_PAIRS = ("http-request", "http-response", "bench", *LOG_KINDS)
+
+
 def amounts(text: str, kind: str) -> Iterator[Amount]:
     """Yield the amounts in a part that tells of a machine, a container or a file.
 
@@ -78,12 +83,14 @@ def amounts(text: str, kind: str) -> Iterator[Amount]:
     """
     outer: list[tuple[int, frozenset[str]]] = []
     for number, line in enumerate(text.splitlines()[:MAX_LINES], 1):
+        if kind in LOG_KINDS and not any(words in line for words in _IN_LOGS):
+            continue  # a log is long, and tells no more than this
         for row in _ROWS:
             found = row.pattern.search(line) if not row.kinds or kind in row.kinds else None
             if found:
                 unit = found[2].lower() or row.unit
                 yield row.name, _value(found[1], unit), number, line
-        if kind not in {"log", "text", "http-request", "http-response", "bench"}:
+        if kind not in _NO_PAIRS:
             context = _context(outer, line)
             for pair in _PAIR.finditer(line):
                 named = _named(_words(pair["key"]), context | _before(line[: pair.start()]))

@@ -9,7 +9,7 @@ import msgspec
 from llamaops.diagnosis import engine, expression
 from llamaops.diagnosis.expression import Value
 from llamaops.diagnosis.rule import Condition, Rule, RuleSet
-from llamaops.diagnosis.scan import Hit, Scanned
+from llamaops.diagnosis.scanned import Hit, Scanned
 from llamaops.diagnosis.situation import Situation
 
 

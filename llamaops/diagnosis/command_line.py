@@ -41,6 +41,7 @@ FLAGS = {
 _ENGINE = re.compile(
     r"(?:llama-[\w-]+|llama|rpc-server|server|main|llamafile|llama-box|koboldcpp)(?:\.exe)?$"
 )
+_HOLDS_COMMAND = re.compile(r"(?:llama|server|koboldcpp)\S* (?:.*\s)?--?[A-Za-z]")
 _SECRET_FLAGS = frozenset(("--api-key", "--hf-token", "-hft", "--token", "--password", "--apikey"))
 _PREFIX = re.compile(r"^(?:ExecStart=[-@:+!]*|\w*\$ |# |args: |cmd: |command: |ENTRYPOINT |CMD )\s*")
 
@@ -88,7 +89,7 @@ def command_lines(text: str, *, whole: bool) -> Iterator[CommandLine]:
     joined = re.sub(r"\\\s*\n\s*", " ", text[:131072])
     for line in joined.splitlines():
         stripped = _PREFIX.sub("", line.strip().strip('"'))
-        if not whole and not re.search(r"(?:llama|server|koboldcpp|rpc-server)\S* .*-", line):
+        if not whole and not _HOLDS_COMMAND.search(line):
             continue
         words = _split(stripped)
         if words and (whole or any(word in FLAGS or word in _SECRET_FLAGS for word in words)):

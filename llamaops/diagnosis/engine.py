@@ -92,8 +92,8 @@ def _set_of(regexes: tuple[str, ...]) -> Any:  # noqa: ANN401 - a set of google-
     return made
 
 
-Finder = Callable[[bytes, int], int]
-"""Returns where the next interesting place in a block is, or -1."""
+Finder = Callable[[bytes, int, int], int]
+"""Returns where the next interesting place between two places of a block is, or -1."""
 
 
 def in_block(regex: str) -> str:
@@ -124,8 +124,8 @@ def _finder(plain: tuple[str, ...], patterns: tuple[str, ...]) -> Finder:
         options.log_errors = False
         pattern = module.compile(regex, options)
 
-    def find(block: bytes, start: int) -> int:
-        found = pattern.search(block, start)
+    def find(block: bytes, start: int, end: int) -> int:
+        found = pattern.search(block, start, end)
         return -1 if found is None else int(found.start())
 
     return find

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from llamaops.diagnosis.engine import finder, in_block
 from llamaops.diagnosis.rule import Signal
 
-ENOUGH_HITS = 32
+ENOUGH_HITS = 8
 """Hits of a signal after which more of the same tell nothing but the last one."""
 OFTEN = 0.02
 """Share of the sampled lines from which something is worth dropping."""
 FACT, MARK, ERROR = -1, -2, -3
+
+LEVEL = "(?m:^E )"
+"""A level at the start of a line, which no substring tells from the letter in a word."""
 
 Sampled = tuple[str, Sequence[int]]
 """A line that was looked at, and the signals in it."""
@@ -46,12 +49,14 @@ class Needles:
         for owner, needles in ((FACT, facts), (MARK, marks), (ERROR, errors)):
             for needle in needles:
                 self._owners.setdefault((needle, False), set()).add(owner)
+        self._levels = bool(tuple(errors))
         self.dropped: tuple[bytes, ...] = ()
         self._rebuild()
 
     def _rebuild(self) -> None:
         patterns = [in_block(self._signals[index].regex) for index in self._patterns]
         patterns += [f"(?i:{re.escape(needle)})" for needle, fold in self._owners if fold]
+        patterns += [LEVEL] if self._levels else []
         self.find = finder((needle for needle, fold in self._owners if not fold), patterns)
 
     def thin_out(
@@ -65,8 +70,8 @@ class Needles:
         """Drop what many lines have and whose owners have seen enough; sharpen what only seems to match."""
         least = max(2.0, OFTEN * len(sample))
         done = {FACT: facts_done, MARK: True, ERROR: errors_done}
-        changed = False
-        for needle in [n for n in self._owners if sum(_has(line, n) for line, _ in sample) >= least]:
+        changed, self._levels = self._levels and errors_done, self._levels and not errors_done
+        for needle in _often(self._owners, [line for line, _ in sample], least):
             owners = self._owners[needle]
             waiting = {
                 owner
@@ -81,13 +86,32 @@ class Needles:
                 self.dropped += (needle[0].encode(),)
             changed = True
         for index in list(self._patterns):
-            often = sum(index in seen for _, seen in sample) >= least
-            if often and counts.get(index, 0) >= ENOUGH_HITS:
+            enough = counts.get(index, 0) >= ENOUGH_HITS
+            if enough and sum(index in seen for _, seen in sample) >= least:
                 self._patterns.discard(index)
                 changed = True
         if changed:
             self._rebuild()
 
 
-def _has(line: str, needle: Needle) -> bool:
-    return needle[0] in (line.lower() if needle[1] else line)
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def _often(needles: Iterable[Needle], lines: Sequence[str], least: float) -> list[Needle]:
+    """Return the needles that at least so many of the lines have.
+
+    Most lines of a log are alike but for their figures, and most needles are in none of them: lines are
+    counted by what they are without figures, and a needle is looked for in all of them at once first.
+    """
+    alike: dict[str, tuple[str, int]] = {}
+    for line in lines:
+        key = line.translate(_WITHOUT_DIGITS)
+        alike[key] = (line, alike.get(key, ("", 0))[1] + 1)
+    counted = [(line, line.lower(), count) for line, count in alike.values()]
+    whole, whole_lower = "\n".join(c[0] for c in counted), "\n".join(c[1] for c in counted)
+    return [
+        (text, fold)
+        for text, fold in needles
+        if text in (whole_lower if fold else whole)
+        and sum(count for line, lower, count in counted if text in (lower if fold else line)) >= least
+    ]

@@ -16,7 +16,8 @@ from llamaops.diagnosis.candidates import Candidate, candidates
 from llamaops.diagnosis.landmarks import Landmarks, landmarks_of
 from llamaops.diagnosis.parts import Part
 from llamaops.diagnosis.rule import RuleSet, rule_set
-from llamaops.diagnosis.scan import Scanned, scan
+from llamaops.diagnosis.scan import scan
+from llamaops.diagnosis.scanned import Scanned
 from llamaops.diagnosis.situation import Situation, situation_of
 from llamaops.schema.diagnosis import (
     Cause,
@@ -32,11 +33,14 @@ from llamaops.schema.diagnosis import (
 
 SECURITY = "exposure"
 """The area of rules about who may reach the server or read its secrets."""
+NOTHING_PROVEN = "no fault found; nothing proven"
 MAX_EVIDENCE = 8
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
 _SEVERITY = {"fatal": 0, "error": 0, "warn": 1, "info": 2}
 _TIER = {"cause": 0, "message": 1, "note": 1, "wrapper": 3}
+_OF_ANSWERS = frozenset(("generated_output", "benchmark", "concurrency"))
+"""Where a poor answer shows; it is no reason for a program to end."""
 _UP_TO_LOAD = frozenset(("host", "binary", "model_file", "model_load"))
 _WHY: dict[Sure, str] = {
     "certain": "the message says so itself",
@@ -80,7 +84,10 @@ class _Judgement:
         order = sorted(self._held, key=self._rank)
         first = next((c for c in order if roles[id(c)] == "primary"), None)
         if first is not None and (
-            first.rule.tier == "wrapper" or self._only_a_warning(first) or self._beside_a_failure(first)
+            first.rule.tier == "wrapper"
+            or self._only_a_warning(first)
+            or self._only_harmless(first)
+            or self._beside_a_failure(first)
         ):
             return self._answer(None, order, roles)
         return self._answer(first, order, roles)
@@ -90,6 +97,14 @@ class _Judgement:
         plain = first.rule.severity in {"warn", "info"} and first.rule.tier != "cause"
         alone = sum(s.part.kind != "command" for s in self._scans) < 2  # noqa: PLR2004 - a log by itself
         return plain and alone and self._marks.proven()[0] is not None and self._all_understood()
+
+    def _only_harmless(self, first: Candidate) -> bool:
+        """Say whether the worst is a harmless message, and nothing proves that the program works."""
+        return (
+            first.rule.severity == "info"
+            and first.rule.tier != "cause"
+            and (self._marks.proven()[0] is None or bool(self._unexplained()))
+        )
 
     def _beside_a_failure(self, first: Candidate) -> bool:
         """Say whether all that is known could be abused, while an error shows that something else failed."""
@@ -116,7 +131,7 @@ class _Judgement:
             recovers = rule.boundary in _UP_TO_LOAD and rule.severity in {"fatal", "error"}
         return recovers and self._marks.ready_after(candidate.last)
 
-    def _rank(self, candidate: Candidate) -> tuple[int, int, int, int, tuple[int, int], int]:
+    def _rank(self, candidate: Candidate) -> tuple[int, int, int, int, int, tuple[int, int], int]:
         rule = candidate.rule
         earlier_start = self._marks.before_last_start(candidate.last)
         severity = _SEVERITY[rule.severity]
@@ -124,7 +139,8 @@ class _Judgement:
         # What could be abused is said after what fails: an operator asks why it fails.
         security = 1 if rule.area == SECURITY else 0
         first = candidate.first if severity == 0 else (0, 0)
-        return (severity, security, wrapper, int(earlier_start), first, _TIER[rule.tier])
+        milder = int(rule.severity == "error" and rule.boundary in _OF_ANSWERS)
+        return (severity, security, wrapper, int(earlier_start), milder, first, _TIER[rule.tier])
 
     # Answer.
 
@@ -164,23 +180,32 @@ class _Judgement:
         others: list[Cause],
         unexplained: tuple[UnexplainedError, ...],
     ) -> tuple[Verdict, str, str]:
+        """Return verdict, slug and summary; health is said only with the boundary that is proven."""
+        if primary is not None and primary.severity != "info":
+            return "fault", primary.slug, primary.says
         if primary is not None:
-            verdict: Verdict = "no_fault" if primary.severity == "info" else "fault"
-            return verdict, primary.slug, primary.says
-        if wrapper is None and not unexplained:
-            recovered = next((c for c in others if c.role == "recovered"), None)
-            if recovered is not None:
-                return "no_fault", f"{recovered.slug}", f"recovered from: {recovered.says}"
-            exit_status = self._situation.facts.get("exit_status")
-            proven, _ = self._marks.proven()
-            if proven is not None and not exit_status and self._all_understood():
-                return "no_fault", "no-fault-found", f"no fault found; the parts prove {_words(proven)}"
+            return "no_fault", primary.slug, f"{primary.says} {self._proves().capitalize()}."
         if unexplained:
             line = unexplained[0].line
             return "unknown", "unknown", f"unknown; the first error that no rule explains: {line.text[:300]}"
         if wrapper is not None:
             return "unknown", "unknown", f"unknown: {wrapper.says}"
-        return "unknown", "unknown", "unknown: nothing in these parts is a known fault, or proves health"
+        recovered = next((c for c in others if c.role == "recovered"), None)
+        if recovered is not None:
+            summary = f"recovered from: {recovered.says} {self._proves().capitalize()}."
+            return "no_fault", recovered.slug, summary
+        proven, _ = self._marks.proven()
+        exit_status = self._situation.facts.get("exit_status")
+        if proven is not None and not exit_status and self._all_understood():
+            return "no_fault", "no-fault-found", f"no fault found; {self._proves()}"
+        if proven is None:
+            return "unknown", "unknown", NOTHING_PROVEN
+        but = f"the exit status is {exit_status}" if exit_status else "not every part is understood"
+        return "unknown", "unknown", f"no fault found; {self._proves()}, but {but}"
+
+    def _proves(self) -> str:
+        proven, _ = self._marks.proven()
+        return "nothing else is proven" if proven is None else f"the parts prove {_words(proven)}"
 
     def _all_understood(self) -> bool:
         """Say whether every part proves something or explains itself; only then is silence health."""

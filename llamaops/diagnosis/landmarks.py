@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from llamaops.diagnosis.expression import Value
-from llamaops.diagnosis.scan import LOG_KINDS, Scanned
+from llamaops.diagnosis.scanned import LOG_KINDS, Scanned
 from llamaops.schema.diagnosis import Place
 
 Mark = tuple[int, int, str]
@@ -20,6 +20,8 @@ class Landmarks(msgspec.Struct):
     starts: list[Mark]
     generated: list[Mark]
     answered: list[Mark]
+    router: bool = False
+    """Whether the program is a router, which listens without a model."""
 
     @property
     def parts(self) -> set[int]:
@@ -42,6 +44,8 @@ class Landmarks(msgspec.Struct):
             return "api_response", self.answered[-1:]
         if self.generated:
             return "generated_output", self.generated[-1:]
+        if self.router and not any("model loaded" in text for _, _, text in self.ready):
+            return ("binary", self.ready[-1:]) if self.ready else (None, [])
         if self.ready:
             return "model_load", self.ready[-2:]
         return None, []
@@ -49,7 +53,7 @@ class Landmarks(msgspec.Struct):
 
 def landmarks_of(scans: Sequence[Scanned], facts: Mapping[str, Value]) -> Landmarks:
     """Return the landmarks of the parts."""
-    marks = Landmarks([], [], [], [])
+    marks = Landmarks([], [], [], [], router=facts.get("router_mode") is True)
     for index, scan in enumerate(scans):
         if scan.part.kind in LOG_KINDS:
             marks.ready += [(index, n, t) for n, t in scan.ready]

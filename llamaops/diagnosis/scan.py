@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable
-
-import msgspec
 
 from llamaops.diagnosis.engine import Matcher
 from llamaops.diagnosis.finding import Needles
 from llamaops.diagnosis.parts import Part
 from llamaops.diagnosis.rule import Signal
-from llamaops.facts.load_log import LoadFacts, LoadLogReader
+from llamaops.diagnosis.scanned import LOG_KINDS, SHOWN_CHARS, ErrorSeen, Hit, Scanned
+from llamaops.diagnosis.words import (
+    ERROR_NEEDLES,
+    ERROR_WORDS,
+    FACT_NEEDLES,
+    GENERATED,
+    GENERATED_TEXT,
+    MARK_NEEDLES,
+    NO_ERROR_WORDS,
+    READY,
+    START,
+)
+from llamaops.facts.load_log import LoadLogReader
 from llamaops.facts.load_log_lines import Line, lines_of
 from llamaops.facts.load_log_patterns import ERROR_TEXT, NOT_AN_ERROR, compiled
 from llamaops.schema.fact import Source
 
-LOG_KINDS = ("log", "text")
-GENERATED_TEXT = re.compile(r'("(?:content|reasoning_content|reasoning|text|prompt)":\s*")(?:[^"\\]|\\.)*"')
 MAX_LINE_BYTES = 256 * 1024
 WINDOW_BYTES = 8192
 FIRST_HITS = 4
@@ -26,93 +33,14 @@ FIRST_HITS = 4
 MAX_UNKNOWN_ERRORS = 12
 SMALL_BYTES = 256 * 1024
 MAX_FED_LINES = 2048
-MAX_ERROR_LINES = 1024
-MAX_TAKEN_LINES = 3072
-SAMPLE_LINES = 128
-SAMPLE_EVERY = 128
-SHOWN_CHARS = 600
+ENOUGH_FED_LINES = 768
+"""Lines after which the facts of whole loads are enough: no further start is read for them."""
+MAX_ERROR_LINES = 512
+MAX_TAKEN_LINES = 1536
+SAMPLE_LINES = 512
+SAMPLE_EVERY = 512
 BLOCK_BYTES = 1 << 20
 ENDS_BYTES = 128 * 1024
-
-# What the load log's facts are in; its reader sees only these lines of a large log.
-FACT_NEEDLES = (
-    "buffer size", "offloaded ", "n_ctx ", "n_ctx_slot = ", "n_slots", "listening", "model loaded",
-    "loading model", "splits", "kv_unified ", "flash_attn ", "build: ", "build ", "loaded meta data",
-    "using device", "self size", "ggml_vulkan: ", "  Device ", " MiB free)", "verbosity = ", "n_ubatch",
-    "n_seq_max", "n_ctx_train", "router", "new slot", "n_ctx_per_seq", "n_ctx_seq ", "cells,", "no_alloc",
-    "memory breakdown", "Flash Attention",
-)  # fmt: skip
-ERROR_NEEDLES = (
-    "rror", "ailed", "atal", "bort", "xception", "Traceback", "panic", "refused", "denied", "annot ",
-    "egmentation", "ASSERT", "Killed", "terminate called", "couldn't", "could not", "Could not",
-    "unable to", "Unable to", " E ", "invalid", "unsupported", "nknown", "not found", "timed out",
-    "out of memory",
-)  # fmt: skip
-# Where a start begins, where it is over, and where text was generated: the first is kept, and the last.
-START = (
-    r"^build: \d+ \(|^main: build = |llama_server: initializing|build_info: |systemd\[1\]: Started |"
-    r"^warning: not compiled with GPU|common_params_print_info: build "
-)
-READY = (
-    r"server is listening on http|: model loaded$|all slots are idle|initializing(?: slots)?, n_slots = \d|"
-    r"llama server listening at http|^srv .*listening on http|router server is listening"
-)
-GENERATED = (
-    r"^(?:\S+: )?\s*(?:slot print_timing.*|prompt )?eval time =\s*[\d.]+ ms|done request: POST \S+ \S+ 200"
-)
-MARK_NEEDLES = (
-    "build: ", "build = ", "llama_server: initializing", "build_info: ", ": Started ",
-    "not compiled with GPU", "listening ", "model loaded",
-    "slots are idle", "n_slots = ", "eval time =", "done request: POST",
-)  # fmt: skip
-ERROR_WORDS = (
-    r"(?i)(?:^|[^a-z_])(?:error|fatal|panic|exception|traceback|segmentation fault|aborted|core dumped|"
-    r"permission denied|connection refused|no such file|not found|timed out|out of memory|"
-    r"failed|cannot|can't|could not|couldn't|unable to|killed)(?:$|[^a-z_])"
-)
-NO_ERROR_WORDS = (
-    r"(?i)(?:no|0|without|zero) (?:error|failure)s?|errors?[:=] ?(?:0|none|null)\b|error correction|"
-    r"fail(?:ed)?[:=] ?0\b|on-?error|ignore.?errors?|no (?:usable )?gpu found|nothing failed"
-)
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """A signal in a line."""
-
-    signal: int
-    part: int
-    number: int
-    text: str
-    """The line as patterns see it: without time stamp and level."""
-    shown: str
-    """The line as it stands in the part, cut."""
-    kind: str
-
-
-class ErrorSeen(msgspec.Struct):
-    """A line that looks like an error and that no rule looks for."""
-
-    part: int
-    number: int
-    text: str
-    before: tuple[str, ...]
-    after: list[str]
-
-
-class Scanned(msgspec.Struct):
-    """What one pass over a part found."""
-
-    part: Part
-    lines: int = 0
-    hits: dict[int, list[Hit]] = {}
-    counts: dict[int, int] = {}
-    errors: list[ErrorSeen] = []
-    error_count: int = 0
-    load: LoadFacts | None = None
-    cut_lines: int = 0
-    ready: list[tuple[int, str]] = []
-    starts: list[tuple[int, str]] = []
-    generated: list[tuple[int, str]] = []
 
 
 class Scanner:
@@ -138,89 +66,114 @@ class Scanner:
         self._sample: deque[tuple[str, list[int]]] = deque(maxlen=SAMPLE_LINES)
         self._reader = LoadLogReader(Source(kind="file", name=part.name)) if facts else None
         self._fed = 0
+        self._facts_done = False
         self._error_lines = 0
         self._carry = b""
+        self._last: dict[bytes, tuple[bytes, int, int, int]] = {}
         self._skipping = False
         self._recent: deque[str] = deque(maxlen=3)
         self._waiting: deque[tuple[ErrorSeen, int]] = deque(maxlen=4)
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        data = self._carry + chunk if self._carry else chunk
-        if self._skipping:
-            cut = data.find(b"\n")
-            if cut < 0:
-                self._carry = b""
+        start = 0
+        if self._skipping or self._carry:
+            start = chunk.find(b"\n") + 1
+            if not start:
+                self._carry_on(chunk)
                 return
-            data, self._skipping = data[cut + 1 :], False
-        end = data.rfind(b"\n") + 1
-        if end:
-            self._block(data[:end])
-        self._carry = data[end:]
+            if not self._skipping:
+                self._block(self._carry + chunk[:start], 0, len(self._carry) + start)
+            self._carry, self._skipping = b"", False
+        end = chunk.rfind(b"\n") + 1
+        if end > start:
+            self._block(chunk, start, end)
+        self._carry_on(chunk[max(start, end) :])
+
+    def _carry_on(self, rest: bytes) -> None:
+        """Keep the beginning of a line whose end has not come yet, and of a huge one its first part."""
+        if self._skipping:
+            return
+        self._carry += rest
         if len(self._carry) > MAX_LINE_BYTES:
-            self._block(self._carry[:MAX_LINE_BYTES] + b"\n")
+            line = self._carry[:MAX_LINE_BYTES] + b"\n"
+            self._block(line, 0, len(line))
             self.found.cut_lines += 1
             self._carry, self._skipping = b"", True
 
     def finish(self) -> Scanned:
         """Take what is left as the last line, and return what was found."""
         if self._carry:
-            self._block(self._carry + b"\n")
+            line = self._carry + b"\n"
+            self._block(line, 0, len(line))
             self._carry = b""
         return self.snapshot()
 
     def snapshot(self) -> Scanned:
         """Return what was found so far; the reading goes on."""
+        self._look_at_last()
         if self._reader is not None:
             self.found.load = self._reader.facts()
         return self.found
 
     # One block of whole lines.
 
-    def _block(self, block: bytes) -> None:
+    def _block(self, block: bytes, begin: int, end: int) -> None:
         if self._every_line:
-            for raw in block.split(b"\n")[:-1]:
+            for raw in block[begin:end].split(b"\n")[:-1]:
                 self.found.lines += 1
                 self._line(raw[:WINDOW_BYTES], self.found.lines)
             return
-        base, counted, position = self.found.lines, 0, 0
-        # A needle that is everywhere is not searched any more; its last line in the block still counts.
-        dropped = self._needles.dropped
-        last = self._last_places(block, 0)
-        while True:
-            if self._needles.dropped is not dropped:
-                dropped, last = self._needles.dropped, self._last_places(block, position)
-            at = self._needles.find(block, position)
-            if last and (at < 0 or last[0] < at):
-                at = last.pop(0)
-                if at < position:
-                    continue
-            if at < 0:
-                break
-            start = block.rfind(b"\n", 0, at) + 1
-            end = block.find(b"\n", at)
-            base += block.count(b"\n", counted, start)
-            counted = start
-            if end - start > WINDOW_BYTES:
-                start = max(start, at - WINDOW_BYTES // 4)
-            self._line(block[start : min(end, start + WINDOW_BYTES)], base + 1)
-            position = end + 1
-        self.found.lines = base + block.count(b"\n", counted)
+        base, counted, position = self.found.lines, begin, begin
+        while (at := self._needles.find(block, position, end)) >= 0:
+            first = block.rfind(b"\n", begin, at) + 1 or begin
+            last = block.find(b"\n", at)
+            base += block.count(b"\n", counted, first)
+            counted = first
+            self._line(_window(block, at, first, last), base + 1)
+            position = last + 1
+        self._keep_last(block, begin, end)
+        self.found.lines = base + block.count(b"\n", counted, end)
 
-    def _last_places(self, block: bytes, start: int) -> list[int]:
-        return sorted({at for needle in self._needles.dropped if (at := block.rfind(needle, start)) >= 0})
+    def _keep_last(self, block: bytes, begin: int, end: int) -> None:
+        """Remember the last line of what is not searched any more; it is looked at in the end."""
+        before = self.found.lines
+        for needle in self._needles.dropped:
+            at = block.rfind(needle, begin, end)
+            if at >= 0:
+                self._last[needle] = (block, begin, at, before)
+
+    def _look_at_last(self) -> None:
+        """Look at the last lines of what is on so many lines that it was not searched any more."""
+        numbers: dict[int, bytes] = {}
+        for block, begin, at, before in self._last.values():
+            start = block.rfind(b"\n", begin, at) + 1 or begin
+            number = before + block.count(b"\n", begin, start) + 1
+            numbers[number] = _window(block, at, start, block.find(b"\n", at))
+        self._last.clear()
+        for number, raw in sorted(numbers.items()):
+            self._line(raw, number)
 
     def _line(self, raw: bytes, number: int) -> None:
         text = raw.decode("utf-8", "replace")
-        if self._reader is not None and self._fed < MAX_FED_LINES:
-            self._fed += 1
-            self._reader.feed(text)
+        self._feed(text)
         if self._kind not in LOG_KINDS:
             self._one(_plain(text), text, number)
             return
         wrapped = text.startswith("{")
         for line in lines_of(text):
             self._one(line, line.text if wrapped else text, number)
+
+    def _feed(self, text: str) -> None:
+        """Read a line for the facts of the load, while facts are still read."""
+        if self._reader is None or self._facts_done:
+            return
+        late = not self._every_line and self._fed >= ENOUGH_FED_LINES
+        if late and (self._fed >= MAX_FED_LINES or compiled(START).search(text[:2048])):
+            self._facts_done = True
+            return
+        self._fed += 1
+        self._reader.feed(text)
 
     def _thin_out(self, text: str, signals: list[int]) -> None:
         """Now and then stop to search for what is on so many lines that more of it tells nothing."""
@@ -231,7 +184,7 @@ class Scanner:
         self._needles.thin_out(
             tuple(self._sample),
             self.found.counts,
-            facts_done=self._fed >= MAX_FED_LINES,
+            facts_done=self._facts_done or self._reader is None,
             errors_done=self._error_lines >= MAX_ERROR_LINES or self._taken >= MAX_TAKEN_LINES,
         )
 
@@ -274,20 +227,16 @@ class Scanner:
             (self.found.generated, GENERATED),
         ):
             if compiled(pattern).search(text[:2048]):
-                if len(kept) > 1:
-                    kept.pop()
-                kept.append((number, shown[:300]))
+                _keep_ends(kept, (number, shown[:300]))
 
     def _hit(self, hit: Hit) -> None:
         found = self.found
         count = found.counts[hit.signal] = found.counts.get(hit.signal, 0) + 1
         kept = found.hits.setdefault(hit.signal, [])
-        if count <= FIRST_HITS:
+        if count <= FIRST_HITS or len(kept) == FIRST_HITS:
             kept.append(hit)
-        else:
-            if len(kept) > FIRST_HITS:
-                kept.pop()
-            kept.append(hit)
+        elif hit.number > kept[-1].number:
+            kept[-1] = hit
 
     def _error(self, text: str, number: int, *, known: bool) -> None:
         if known:
@@ -307,6 +256,21 @@ class Scanner:
             if left > 1:
                 still.append((seen, left - 1))
         self._waiting = deque(still, maxlen=4)
+
+
+def _window(block: bytes, at: int, start: int, end: int) -> bytes:
+    """Return the line from start to end, or of a huge one what is around a place."""
+    if end - start > WINDOW_BYTES:
+        start = max(start, at - WINDOW_BYTES // 4)
+    return block[start : min(end, start + WINDOW_BYTES)]
+
+
+def _keep_ends(kept: list[tuple[int, str]], mark: tuple[int, str]) -> None:
+    """Keep the first mark and the last one."""
+    if len(kept) < 2:  # noqa: PLR2004 - both ends
+        kept.append(mark)
+    elif mark[0] > kept[-1][0]:
+        kept[-1] = mark
 
 
 def _plain(text: str) -> Line:

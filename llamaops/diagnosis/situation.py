@@ -11,7 +11,7 @@ from llamaops.diagnosis import exchange
 from llamaops.diagnosis.amounts import amounts
 from llamaops.diagnosis.command_line import CommandLine, command_lines
 from llamaops.diagnosis.expression import Value
-from llamaops.diagnosis.scan import SHOWN_CHARS, Hit, Scanned
+from llamaops.diagnosis.scanned import SHOWN_CHARS, Hit, Scanned
 from llamaops.facts.load_log import LoadFacts
 from llamaops.schema.fact import Known
 
