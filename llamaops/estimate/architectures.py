@@ -39,7 +39,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     recurrent_layers: str = ""
     """`all`, `no_kv_heads`, `interval` or `beside` (each layer has attention and a recurrent part)."""
     is_encoder: bool = False
-    """Whether it has no cache at all."""
+    """Whether its graph has no cache."""
+    has_idle_cache: bool = False
+    """Whether an encoder is given a cache nevertheless."""
     window: Window | None = None
     """Sliding window."""
     order: str = "before"
@@ -80,7 +82,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     post_attention_norm: str = "post_attention_norm"
     """Name of the norm behind attention."""
     post_ffn_norm: str = "post_ffw_norm"
-    """Name of the norm behind the feed-forward part."""
+    """Names of the norms behind the feed-forward part."""
     expert_norm: str = "yes"
     """Whether the weights of chosen experts are normed: `yes`, `no` or `key`."""
     expert_gate: str = "soft_max"
@@ -99,6 +101,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether expert weights are scaled: `key` or `no`."""
     expert_ffn: str = "silu"
     """Activation of the experts."""
+    selects_by_sigmoid: bool = False
+    """Whether experts are chosen by a function of their scores other than that which weights them."""
+    has_dense_beside: bool = False
+    """Whether a dense part is added to the experts, and their sum scaled, where the file has one."""
+    limits_in_one: bool = False
+    """Whether a limit of the activation is a part of its operator."""
     shared_expert: str = "plain"
     """Where the file has a shared expert: `plain`, `gated`, `divided` (gated by a quotient) or `halved`."""
     residual_first: str = ""
@@ -313,7 +321,23 @@ ARCHITECTURES: dict[str, Architecture] = {
         weights_before_experts=True, scales_attention=True, bare_head_norm=True,
         window=Window(period=4, default_tokens=8192, forced_tokens=8192),
     ),
+    "plamo3": Architecture(
+        head_width="own", ffn="fused", window=Window(period=8, needs_key=True),
+    ),
+    "granite_swa": replace(_GRANITE, rope="all", window=Window(period=0)),
+    "step35": Architecture(
+        head_width="own", gates_result=True, expert_norm="key", expert_gate="key", expert_gate_default=2,
+        gathers_late=True, keeps_hidden=True, window=Window(period=0),
+    ),
+    # Experts of their own kind.
+    "grok": Architecture(
+        head_norm="none", ffn="gelu", expert_ffn="gelu", scales_embedding="always", scales_logits="always",
+        caps_scores=True, post_attention_norm="attn_output_norm", has_dense_beside=True,
+        post_ffn_norm="post_ffw_norm layer_output_norm",
+    ),
+    "grovemoe": Architecture(selects_by_sigmoid=True),
     # Compressed keys and values.
+    "mistral4": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
     "deepseek2": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
     # Recurrent.
     "mamba": Architecture(attention="", recurrent="mamba", recurrent_layers="all"),
@@ -349,17 +373,11 @@ ARCHITECTURES: dict[str, Architecture] = {
         window=Window(period=3, full_first=True, needs_key=True),
     ),
     "eurobert": replace(_PLAIN, is_encoder=True),
-    "llama-embed": replace(_PLAIN, is_encoder=True),
+    "llama-embed": replace(_PLAIN, is_encoder=True, has_idle_cache=True),
     # Caches are exact, the graph is not described.
-    "grok": _NO_GRAPH,
     "plamo2": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads"),
-    "plamo3": replace(_NO_GRAPH, window=Window(period=8, needs_key=True)),
     "kimi-linear": replace(_NO_GRAPH, recurrent="kda", recurrent_layers="no_kv_heads"),
     "minimax-01": replace(_NO_GRAPH, recurrent="linear", recurrent_layers="interval"),
     "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
     "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
-    "step35": replace(_NO_GRAPH, window=Window(period=0)),
-    "granite_swa": replace(_NO_GRAPH, window=Window(period=0)),
-    "grovemoe": _NO_GRAPH,
-    "mistral4": replace(_NO_GRAPH, attention="mla"),
 }  # fmt: skip

@@ -51,8 +51,17 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
         scales = arch.scales_result and b.model.real("attention.value_scale") not in {0.0, 1.0}
         return g.scale(cur) if scales else cur
     attended = attend(b, layer, q, k, v, output="")
+    return b.project(_gated_result(b, attended, cur, layer), layer, "attn_output")
+
+
+def _gated_result(b: Building, attended: Tensor, cur: Tensor, layer: int) -> Tensor:
+    """Gate the result of attention, element by element or head by head."""
+    g, heads = b.g, b.model.heads(layer)
     gate = g.unary(b.project(cur, layer, "attn_gate"))
-    return b.project(g.mul(attended, gate), layer, "attn_output")
+    if gate.ne[0] == attended.ne[0]:
+        return g.mul(attended, gate)
+    by_head = g.reshape(attended, attended.ne[0] // heads, heads, b.tokens)
+    return g.reshape(g.mul(by_head, g.reshape(gate, 1, heads, b.tokens)), *attended.ne)
 
 
 def _joined_norm(b: Building, heads: Tensor, layer: int, name: str) -> Tensor:
@@ -67,6 +76,9 @@ def does_rope(b: Building, layer: int) -> bool:
     rope = b.arch.rope
     if b.arch.rope_blocks:
         return b.model.layers == b.arch.rope_blocks
+    pattern = b.model.value("attention.rope_pattern")
+    if isinstance(pattern, tuple):
+        return bool(pattern[layer]) if layer < len(pattern) else True
     if rope == "windowed_or_all":
         return b.layout.windowed[layer] or not b.has_windows
     if rope == "windowed_or_dense" and layer < b.model.number("leading_dense_block_count"):
@@ -370,6 +382,8 @@ def attend_compressed(b: Building, cur: Tensor, layer: int) -> Tensor:
     q = g.concat(g.permute(absorbed, 0, 2, 1, 3), q_rotated, 0)
     compressed = g.reshape(compressed, rank, 1, tokens)
     k = g.concat(compressed, k_rotated, 0)
+    if b.attention_scale is not None:
+        q = g.mul(q, b.attention_scale)
     return attend_keys_only(b, layer, q, k, compressed)
 
 

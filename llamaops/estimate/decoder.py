@@ -115,8 +115,9 @@ def _ffn(b: Building, x: Tensor, layer: int) -> Tensor:
     arch = b.arch
     cur = x if arch.order == "after" else b.named_norm(x, layer, arch.ffn_norm)
     cur = feed_forward(b, cur, layer)
-    if arch.post_ffn_norm and b.in_block(layer, arch.post_ffn_norm) is not None:
-        cur = b.named_norm(cur, layer, arch.post_ffn_norm)
+    for name in arch.post_ffn_norm.split():
+        if b.in_block(layer, name) is not None:
+            cur = b.named_norm(cur, layer, name)
     return _sum(b, _scaled(b, cur), x, is_first=bool(arch.residual_first))
 
 
@@ -288,7 +289,7 @@ def _logits(b: Building, cur: Tensor) -> Tensor:
     kind = b.arch.scales_logits
     if kind == "always" or (kind == "key" and b.model.real("logit_scale")):
         cur = g.scale(cur)
-    if kind == "soft_cap" and b.model.real("final_logit_softcapping", b.arch.default_soft_cap):
+    if kind in {"soft_cap", "always"} and b.model.real("final_logit_softcapping", b.arch.default_soft_cap):
         cur = g.scale(g.unary(g.scale(cur)))
     return cur
 

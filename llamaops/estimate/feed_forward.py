@@ -9,6 +9,9 @@ from llamaops.estimate.building import Building
 from llamaops.estimate.graph import F32, I32, Tensor
 
 DENSE = ("ffn_up", "ffn_gate", "ffn_down")
+SHARED = ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp")
+LEAST_LIMIT = 1e-6
+"""Smaller limits of an activation are none."""
 SOFT_MAX, SIGMOID, SOFT_MAX_WEIGHT, SQRT_SOFTPLUS = 1, 2, 3, 4
 
 
@@ -16,6 +19,8 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
     """Return the feed-forward part of a layer, of whichever kind its tensors are."""
     if b.in_block(layer, "ffn_gate_inp") is None:
         return dense(b, cur, layer, DENSE, b.arch.ffn)
+    if b.in_block(layer, "ffn_up_chexps") is not None:
+        return _experts_twice(b, cur, layer)
     latent = b.in_block(layer, "ffn_latent_down")
     if latent is None:
         out = experts(b, cur, layer)
@@ -23,9 +28,12 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
         logits = b.project(cur, layer, "ffn_gate_inp")
         out = experts(b, b.g.mul_mat(latent, cur), layer, logits=logits)
         out = b.g.mul_mat(b.need_in_block(layer, "ffn_latent_up"), out)
+    if b.arch.has_dense_beside and b.in_block(layer, "ffn_up") is not None:
+        return b.g.scale(b.g.add(dense(b, cur, layer, DENSE, b.arch.ffn), out))
     if b.in_block(layer, "ffn_up_shexp") is None:
         return out
-    shared = dense(b, cur, layer, ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp"), b.arch.ffn)
+    is_fused = b.arch.ffn == "silu" and b.in_block(layer, "ffn_gate_shexp") is None
+    shared = dense(b, cur, layer, SHARED, "fused" if is_fused else b.arch.ffn)
     if b.arch.shared_expert in {"gated", "divided"}:
         raw = b.project(cur, layer, "ffn_gate_inp_shexp")
         gate = b.g.unary(raw)
@@ -34,6 +42,14 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
         shared = b.g.mul(shared, gate)
     total = b.g.add(out, shared)
     return b.g.scale(total) if b.arch.shared_expert == "halved" else total
+
+
+def _experts_twice(b: Building, cur: Tensor, layer: int) -> Tensor:
+    """Return experts, and what smaller ones, each for a group of them, make of their result (grovemoe)."""
+    g = b.g
+    logits = b.project(cur, layer, "ffn_gate_inp")
+    out = experts(b, cur, layer, logits=logits)
+    return g.add(out, g.scale(experts(b, out, layer, logits=logits, kind="chexps")))
 
 
 def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kind: str) -> Tensor:
@@ -46,7 +62,7 @@ def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kin
         cur = g.glu(up)
     elif has_gate and kind not in {"gelu_plain", "relu_squared"}:
         gate = b.project(cur, layer, gate_name)
-        cur = g.glu(gate, up)
+        cur = _gated(b, gate, up, layer, "swiglu_clamp_shexp")
     elif kind == "relu_squared":
         cur = g.like("sqr", g.unary(up))
     else:
@@ -54,11 +70,14 @@ def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kin
     return b.project(cur, layer, down_name)
 
 
-def experts(b: Building, cur: Tensor, layer: int, *, logits: Tensor | None = None) -> Tensor:
+def experts(
+    b: Building, cur: Tensor, layer: int, *, logits: Tensor | None = None, kind: str = "exps"
+) -> Tensor:
     """Return the experts' part: choose (by `logits` where given), weight, compute the chosen ones, sum."""
     g, model, arch = b.g, b.model, b.arch
     count = model.number("expert_count")
-    used = model.at("expert_used_count", layer)
+    held = b.need_in_block(layer, f"ffn_down_{kind}").ne[2]
+    used = min(held, model.at("expert_used_count", layer))
     width, tokens = cur.ne[0], cur.ne[1]
     if logits is None:
         logits = b.project(cur, layer, "ffn_gate_inp")
@@ -69,16 +88,20 @@ def experts(b: Building, cur: Tensor, layer: int, *, logits: Tensor | None = Non
         selection = g.add(probabilities, bias)
     if arch.weights_before_experts:
         selection = logits
+    if arch.selects_by_sigmoid:
+        selection = g.unary(logits)
     if model.number("expert_group_count") > 1:
         selection = _best_groups(b, selection, count)
     chosen = g.top_k(selection, used)
+    if held != count:
+        chosen = g.cast(g.scale(g.cast(chosen, F32)), I32)
     weights = _weights(b, g.reshape(probabilities, 1, count, tokens), chosen, used)
     g.expand(weights)
     cur = g.reshape(cur, width, 1, tokens)
     if arch.weights_before_experts:
         cur = g.mul(g.repeat(cur, width, used, tokens), weights)
-    cur = _activated(b, cur, layer, chosen)
-    out = _by_expert(b, cur, layer, "ffn_down_exps", chosen)
+    cur = _activated(b, cur, layer, chosen, kind)
+    out = _by_expert(b, cur, layer, f"ffn_down_{kind}", chosen)
     if not arch.weights_before_experts:
         out = g.mul(out, weights)
     g.expand(out)
@@ -149,19 +172,29 @@ def _by_expert(b: Building, cur: Tensor, layer: int, name: str, chosen: Tensor) 
     return out if bias is None else g.like("add_id", out, bias, chosen)
 
 
-def _activated(b: Building, cur: Tensor, layer: int, chosen: Tensor) -> Tensor:
+def _activated(b: Building, cur: Tensor, layer: int, chosen: Tensor, kind: str) -> Tensor:
     g = b.g
     if b.in_block(layer, "ffn_gate_up_exps") is not None:
         both = _by_expert(b, cur, layer, "ffn_gate_up_exps", chosen)
         half = (both.ne[0] // 2, both.ne[1], both.ne[2])
         gate, up = g.view(both, half, both.nb[1:3]), g.view(both, half, both.nb[1:3])
         return Tensor("glu", F32, half, (gate, up))
-    up = _by_expert(b, cur, layer, "ffn_up_exps", chosen)
-    if b.in_block(layer, "ffn_gate_exps") is None:
+    up = _by_expert(b, cur, layer, f"ffn_up_{kind}", chosen)
+    if b.in_block(layer, f"ffn_gate_{kind}") is None:
         up = g.unary(up)
         return g.like("sqr", up) if b.arch.expert_ffn == "relu_squared" else up
-    gate = _by_expert(b, cur, layer, "ffn_gate_exps", chosen)
-    return g.glu(gate, up)
+    gate = _by_expert(b, cur, layer, f"ffn_gate_{kind}", chosen)
+    return _gated(b, gate, up, layer, "swiglu_clamp_exp")
+
+
+def _gated(b: Building, gate: Tensor, up: Tensor, layer: int, limit: str) -> Tensor:
+    """Gate, within limits where the header has some for this layer."""
+    g = b.g
+    limits = b.model.value(limit)
+    found = limits[layer] if isinstance(limits, tuple) and layer < len(limits) else limits
+    if not isinstance(found, float) or found <= LEAST_LIMIT or b.arch.limits_in_one:
+        return g.glu(gate, up)
+    return g.mul(g.like("clamp", g.unary(gate)), g.like("clamp", up))
 
 
 def _sum(b: Building, out: Tensor, width: int, used: int) -> Tensor:

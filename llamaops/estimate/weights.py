@@ -18,6 +18,11 @@ PADDING = 32
 INPUT_NAMES = ("token_embd.", "position_embd.", "token_types.", "per_layer_token_embd.")
 FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_proj_norm.")
 """Tensors that go with the first layer; where there are short convolutions the last norm has this name."""
+LOADED_FOR_DRAFTS = {
+    "step35": ("attn_q_norm", "attn_k_norm", "attn_gate", "ffn_up", "ffn_down", "ffn_gate", "exp_probs_b",
+               "nextn.embed_tokens", "nextn.shared_head")
+}  # fmt: skip
+"""Tensors of multi-token prediction that are loaded although nothing uses them, by architecture."""
 ROTATION_NAMES = ("rope_freqs.", "rope_factors_")
 """Small tensors that every layer reads: they are wherever there is a layer."""
 
@@ -94,7 +99,7 @@ def is_loaded(model: Model, weight: Weight, unused: tuple[str, ...] = ()) -> boo
     """Return whether the engine loads a tensor: not those of multi-token prediction."""
     block = weight.block
     if block is not None and block >= model.layers:
-        return False
+        return weight.name.split(".", 2)[2].startswith(LOADED_FOR_DRAFTS.get(model.architecture, ()))
     return not (unused and weight.name.startswith(unused))
 
 
