@@ -11,8 +11,10 @@ from llamaops.cli import options
 if TYPE_CHECKING:
     from llamaops.diagnosis.parts import Part
     from llamaops.operations.session import Session
+    from llamaops.schema.diagnosis import Diagnosis
     from llamaops.system.machine import Machine
 
+MAX_WATCH_S = 31_536_000
 KINDS = (
     "log", "command", "http-request", "http-response", "host-facts", "unit-file", "env", "config", "bench",
     "inspect",
@@ -40,7 +42,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--unit", metavar="NAME", help="read the journal and the settings of a systemd unit")
     parser.add_argument("--pid", metavar="N", type=int, help="read what /proc says of a process")
     parser.add_argument(
-        "--watch", action="store_true", help="follow one growing log; report each new verdict"
+        "--watch",
+        action="store_true",
+        help="follow one growing log, report each new verdict, and write a record in the end",
+    )
+    parser.add_argument(
+        "--seconds", metavar="N", help="end --watch after N seconds; otherwise it ends when it is interrupted"
     )
     options.add_common(parser)
     parser.set_defaults(quiet=True)
@@ -83,15 +90,26 @@ def _parts(args: argparse.Namespace, machine: Machine) -> list[Part]:
 
 
 def _watch(args: argparse.Namespace) -> int:
-    from llamaops.cli.output import print_lines, redactor_for
+    from llamaops.cli.output import print_lines
+    from llamaops.cli.session import perform, resolve
     from llamaops.errors import UsageError
-    from llamaops.operations.diagnose_watch import watch
+    from llamaops.launch.settings import plain_number
+    from llamaops.operations.diagnose_watch import watch_in_session
     from llamaops.render.diagnosis import verdict_line
 
-    if len(args.files) != 1 or args.files[0] == "-":
+    if len(args.files) != 1 or args.files[0] == "-" or args.unit is not None or args.pid is not None:
         raise UsageError("--watch follows one file", hint="name one log")
-    redactor = redactor_for(args)
-    for diagnosis in watch(args.files[0]):
-        print_lines([verdict_line(diagnosis, redactor.text)])
-        sys.stdout.flush()
-    return 0
+    seconds = (
+        None if args.seconds is None else plain_number("--seconds", args.seconds, low=1, high=31_536_000)
+    )
+    settings, facts = resolve(args, ())
+
+    def operation(session: Session, _machine: Machine) -> str:
+        def tell(found: Diagnosis) -> None:
+            if args.format == "text":
+                print_lines([verdict_line(found, session.redactor.text)])
+                sys.stdout.flush()
+
+        return watch_in_session(session, args.files[0], tell, seconds)
+
+    return perform(args, settings, facts, operation)

@@ -15,7 +15,8 @@ from llamaops.system.machine import Machine
 
 NOT_COVERED = ("only what was given was read: nothing was started, asked or measured",)
 _PROBES = ("--version", "--help", "--list-devices")
-RUNS = frozenset(("smoke", "serve", "verify"))
+OF_CHECKS = "the checks that failed"
+"""Name of the part that holds them."""
 
 
 def diagnose(session: Session, machine: Machine, parts: list[Part]) -> None:
@@ -35,11 +36,13 @@ def diagnosis_of_run(session: Session, evidence: tuple[Evidence, ...]) -> Diagno
     launch = session.group(LaunchFacts)
     if launch is not None:
         parts.append(Part("command", "command line", " ".join(launch.argv)))
-    if not any(part.kind in {"log", "http-response"} for part in parts):
+    logs = any(part.kind in {"log", "http-response"} for part in parts)
+    failed = "".join(f"failed {f.check}: {f.summary}\n" for f in session.failures())
+    found = diagnose_parts([*parts, Part("inspect", OF_CHECKS, failed)])
+    # What is no fault in the logs is no explanation of a failed check; without logs "unknown" says nothing.
+    if found.verdict == "no_fault" or (found.verdict == "unknown" and not logs):
         return None
-    found = diagnose_parts(parts)
-    # What is no fault in the logs is no explanation of a failed check.
-    return None if found.verdict == "no_fault" else msgspec.structs.replace(found, proof=(), proven=None)
+    return msgspec.structs.replace(found, proof=(), proven=None)
 
 
 def _part_of(item: Evidence) -> Part | None:

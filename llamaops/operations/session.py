@@ -171,9 +171,14 @@ class Session:
 
     def failed(self, *names: BoundaryName) -> bool:
         """Say whether one of these boundaries has failed and what failed was not accepted."""
-        return any(
-            f.boundary in names and f.status == "failed" and f.severity == "required" and not f.accepted
+        return any(finding.boundary in names for finding in self.failures())
+
+    def failures(self) -> tuple[Finding, ...]:
+        """Return what failed that was required and was not accepted."""
+        return tuple(
+            f
             for f in self._findings.values()
+            if f.status == "failed" and f.severity == "required" and not f.accepted
         )
 
     def finish(self, ended: str, *, interrupted: bool = False, status: ExitStatus | None = None) -> Finished:
@@ -225,10 +230,8 @@ class Session:
         return Finished(redacted, self.folder, status)
 
     def _explain(self) -> None:
-        """Add what the logs and answers of a failed run mean."""
-        from llamaops.schema.boundary import LADDER
-
-        if self._command not in {"smoke", "serve", "verify"} or not self.failed(*LADDER[1:]):
+        """Add what the logs, the answers and the checks of a failed run mean."""
+        if self._command not in {"smoke", "serve", "verify", "fit"} or not self.failures():
             return
         from llamaops.operations.diagnose import diagnosis_of_run
 

@@ -81,6 +81,20 @@ def test_a_header_that_is_not_whole_gives_no_figure(model: Path, capsys: pytest.
     status, record = fit(capsys, model)
     assert "fit" not in record["facts"]
     assert status != 0
+    diagnosis = record["facts"]["diagnosis"]
+    assert diagnosis["slug"] == "model-file-truncated"
+    assert "model.header-is-whole" in diagnosis["primary"]["evidence"][0]["text"]
+
+
+def test_what_fits_has_no_diagnosis(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, record = fit(capsys, model, "--ctx-size", 128)
+    assert "diagnosis" not in record["facts"]
+
+
+def test_what_does_not_fit_has_its_diagnosis(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, record = fit(capsys, model, "--ctx-size", 2_000_000_000, "--parallel", 64, "--no-kv-unified")
+    assert record["facts"]["diagnosis"]["slug"] == "fit-exceeds-host-memory"
+    assert status == 3
 
 
 def test_wrong_numbers_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
