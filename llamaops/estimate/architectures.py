@@ -35,9 +35,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     attention: str = "heads"
     """`heads`, `mla` (compressed), `gated` (queries carry a gate) or empty."""
     recurrent: str = ""
-    """Kind of the recurrent blocks: `mamba`, `mamba2`, `shortconv`, `delta`, `rwkv6`, `rwkv7`."""
+    """Kind of the recurrent blocks: `mamba`, `mamba2`, `mamba_by_heads`, `shortconv`, `delta`, `delta_joint`,
+    `kimi_delta`, `lightning`, `rwkv6`, `rwkv7`, `qrwkv6`, `arwkv7`."""
     recurrent_layers: str = ""
     """`all`, `no_kv_heads`, `interval` or `beside` (each layer has attention and a recurrent part)."""
+    full_interval: int = 4
+    """One layer in so many attends where the others are recurrent and the header does not tell."""
     is_encoder: bool = False
     """Whether its graph has no cache."""
     has_idle_cache: bool = False
@@ -49,7 +52,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     `encoder` (norm behind the sum), `routed_first` (experts are chosen by a layer's input), `optional` (a
     layer may lack either part), `dense_and_experts` (experts take the input, a dense part the result of
     attention), `single` (each layer is one part only), `per_layer` (each layer has an input of its own),
-    `alternating` (each layer changes one of several versions of a token), `stablelm`."""
+    `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
+    they take, not what came before its norm), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -362,6 +366,18 @@ ARCHITECTURES: dict[str, Architecture] = {
     "qwen35": _DELTA,
     "qwen35moe": _DELTA,
     "qwen3next": replace(_DELTA, positions=1, gate_is_late=True, recurrent="delta_joint"),
+    "rwkv6qwen2": Architecture(attention="", recurrent="qrwkv6", recurrent_layers="all"),
+    "arwkv7": Architecture(attention="", recurrent="arwkv7", recurrent_layers="all"),
+    "plamo2": Architecture(
+        recurrent="mamba_by_heads", recurrent_layers="no_kv_heads", head_width="own", ffn="fused",
+    ),
+    "kimi-linear": Architecture(
+        attention="mla", rope="none", recurrent="kimi_delta", recurrent_layers="no_kv_heads",
+        expert_gate="key",
+    ),
+    "minimax-01": Architecture(
+        recurrent="lightning", recurrent_layers="interval", full_interval=8, order="normed_residual",
+    ),
     # Encoders.
     "bert": replace(_BERT, has_position_table=True),
     "nomic-bert": replace(_BERT, rope="all", ffn="silu"),
@@ -374,10 +390,4 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "eurobert": replace(_PLAIN, is_encoder=True),
     "llama-embed": replace(_PLAIN, is_encoder=True, has_idle_cache=True),
-    # Caches are exact, the graph is not described.
-    "plamo2": replace(_NO_GRAPH, recurrent="mamba2", recurrent_layers="no_kv_heads"),
-    "kimi-linear": replace(_NO_GRAPH, recurrent="kda", recurrent_layers="no_kv_heads"),
-    "minimax-01": replace(_NO_GRAPH, recurrent="linear", recurrent_layers="interval"),
-    "rwkv6qwen2": replace(_NO_GRAPH, attention="", recurrent="rwkv6", recurrent_layers="all"),
-    "arwkv7": replace(_NO_GRAPH, attention="", recurrent="rwkv7", recurrent_layers="all"),
 }  # fmt: skip

@@ -366,18 +366,23 @@ def attend_compressed(b: Building, cur: Tensor, layer: int) -> Tensor:
     joint = g.mul_mat(b.need_in_block(layer, "attn_kv_a_mqa"), cur)
     row = row_bytes(F32, rank + rotated)
     compressed = g.view(joint, (rank, tokens), (row,))
-    k_rotated = g.rope(g.view(joint, (rotated, 1, tokens), (row, row)), b.positions)
+    k_rotated = g.view(joint, (rotated, 1, tokens), (row, row))
+    ropes = does_rope(b, layer)
+    if ropes:
+        k_rotated = g.rope(k_rotated, b.positions)
     compressed = b.named_norm(compressed, layer, "attn_kv_a_norm")
     if not is_mla:
         kv = g.mul_mat(b.need_in_block(layer, "attn_kv_b"), compressed)
         part = row_bytes(F32, plain + value)
         k_plain = g.view(kv, (plain, heads, tokens), (part, part * heads))
         v = g.cont(g.view(kv, (value, heads, tokens), (part, part * heads)))
-        q = g.rope(q, b.positions)
+        q = g.rope(q, b.positions) if ropes else q
         k = g.concat(k_plain, g.repeat(k_rotated, rotated, heads, tokens), 0)
         return attend(b, layer, q, k, v, output="attn_output")
     q_plain = g.view(q, (plain, heads, tokens), (q.nb[1], q.nb[2]))
-    q_rotated = g.rope(g.view(q, (rotated, heads, tokens), (q.nb[1], q.nb[2])), b.positions)
+    q_rotated = g.view(q, (rotated, heads, tokens), (q.nb[1], q.nb[2]))
+    if ropes:
+        q_rotated = g.rope(q_rotated, b.positions)
     absorbed = g.mul_mat(b.need_in_block(layer, "attn_k_b"), g.permute(q_plain, 0, 2, 1, 3))
     q = g.concat(g.permute(absorbed, 0, 2, 1, 3), q_rotated, 0)
     compressed = g.reshape(compressed, rank, 1, tokens)

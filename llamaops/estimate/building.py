@@ -110,6 +110,12 @@ class Building:
             self._weights[name] = Graph.weight(type_id, ne, name)
         return self._weights[name]
 
+    def shared_input(self, type_id: int, ne: Sequence[int], name: str) -> Tensor:
+        """Return an input that several layers read: always the same one."""
+        if name not in self._weights:
+            self._weights[name] = Graph.input(type_id, ne, name)
+        return self._weights[name]
+
     def need(self, name: str) -> Tensor:
         """Return a tensor that the architecture cannot do without.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llamaops.estimate import attention, recurrent_mixers
+from llamaops.estimate import attention, linear_mixers, mamba_variants, recurrent_mixers
 from llamaops.estimate.alternating import alternating_layers
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.building import Building
@@ -17,6 +17,7 @@ from llamaops.estimate.model import Model
 from llamaops.estimate.per_layer_inputs import per_layer_layers
 from llamaops.estimate.plan import Load
 from llamaops.estimate.rwkv import rwkv_layers
+from llamaops.estimate.rwkv_with_ffn import rwkv_with_ffn_layers
 
 Mixer = Callable[[Building, Tensor, int], Tensor]
 
@@ -29,6 +30,9 @@ MIXERS: dict[str, Mixer] = {
     "shortconv": recurrent_mixers.short_convolution,
     "delta": recurrent_mixers.delta_net,
     "delta_joint": recurrent_mixers.delta_net,
+    "kimi_delta": linear_mixers.kimi_delta,
+    "lightning": linear_mixers.lightning,
+    "mamba_by_heads": mamba_variants.mamba_by_heads,
 }
 NO_POOLING, MEAN, FIRST, LAST, RANK = range(5)
 
@@ -46,6 +50,8 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     cur = _first(b, cur)
     if architecture.recurrent in {"rwkv6", "rwkv7"}:
         cur = rwkv_layers(b, cur)
+    elif architecture.recurrent in {"qrwkv6", "arwkv7"}:
+        cur = rwkv_with_ffn_layers(b, cur)
     elif architecture.order == "alternating":
         cur = alternating_layers(b, cur)
     elif architecture.order == "per_layer":
@@ -91,7 +97,7 @@ def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     residual = x
     has_norm = arch.order == "before" and (not arch.is_encoder or b.in_block(layer, "attn_norm") is not None)
     cur = b.named_norm(x, layer, "attn_norm") if has_norm else x
-    if arch.recurrent.startswith("delta"):
+    if arch.recurrent.startswith(("delta", "kimi")):
         g.expand(cur)
     if arch.recurrent_layers == "beside":
         return _beside(b, x, cur, layer, wants)
@@ -210,6 +216,17 @@ def _dense_and_experts_layer(b: Building, x: Tensor, layer: int, wants: bool) ->
     return g.add(experts(b, b.named_norm(x, layer, "ffn_norm_exps"), layer), own)
 
 
+def _normed_residual_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    """Return a layer that adds what its parts take, normed and scaled, instead of its input (minimax-01)."""
+    g = b.g
+    normed = b.named_norm(x, layer, "attn_norm")
+    cur = _mix(b, normed, layer)
+    if wants:
+        cur, normed = g.get_rows(cur, b.wanted_rows), g.get_rows(normed, b.wanted_rows)
+    cur = b.named_norm(g.add(cur, g.scale(normed)), layer, "ffn_norm")
+    return g.add(feed_forward(b, cur, layer), g.scale(cur))
+
+
 def _optional_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer that may lack attention, have a matrix instead, or lack the other part (deci)."""
     g, heads = b.g, b.model.heads(layer)
@@ -243,6 +260,7 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
     "stablelm": _stable_layer,
     "single": _single_layer,
     "dense_and_experts": _dense_and_experts_layer,
+    "normed_residual": _normed_residual_layer,
     "optional": _optional_layer,
     "routed_first": _routed_first_layer,
 }

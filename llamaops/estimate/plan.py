@@ -115,7 +115,7 @@ def layout_of(model: Model, architecture: Architecture | None) -> Layout:
     elif kind == "no_kv_heads_no_ffn":
         recurrent = [model.kv_heads(i) == 0 and model.at("feed_forward_length", i) == 0 for i in range(count)]
     elif kind == "interval":
-        recurrent = _interval(model)
+        recurrent = _interval(model, architecture.full_interval if architecture else 4)
     else:
         recurrent = [False] * count
     if kind == "all":
@@ -127,11 +127,11 @@ def layout_of(model: Model, architecture: Architecture | None) -> Layout:
     return Layout(tuple(windowed), tuple(recurrent), tuple(attends), tokens)
 
 
-def _interval(model: Model) -> list[bool]:
+def _interval(model: Model, default: int) -> list[bool]:
     listed = model.value("attention.recurrent_layers", -1)
     if isinstance(listed, tuple):
         return [bool(listed[i]) if i < len(listed) else False for i in range(model.layers)]
-    every = max(1, model.number("full_attention_interval", 4))
+    every = max(1, model.number("full_attention_interval", default))
     return [(i + 1) % every != 0 for i in range(model.layers)]
 
 

@@ -9,6 +9,8 @@ from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Layout, Load
 
 F32_BYTES = 4
+LIGHTNING = frozenset({"minimax-01"})
+"""Architectures whose heads each keep a square of their width."""
 
 
 def conv_width(model: Model) -> int:
@@ -30,9 +32,9 @@ def state_width(model: Model) -> int:
         return model.width * model.number("wkv.head_size")
     if model.number("shortconv.l_cache"):
         return 0
-    for key in ("kda.head_dim", "linear_attention.head_dim"):
-        if model.number(key):
-            return model.number(key) ** 2 * model.most_heads
+    size = model.key_length() if model.architecture in LIGHTNING else model.number("kda.head_dim")
+    if size:
+        return size**2 * model.most_heads
     return model.number("ssm.state_size") * model.number("ssm.inner_size")
 
 

@@ -24,14 +24,14 @@ def rwkv_layers(b: Building, cur: Tensor) -> Tensor:
         attention_shift = g.view(shifts, (width, 1, n), shifts.nb[1:3])
         ffn_shift = g.view(shifts, (width, 1, n), shifts.nb[1:3])
         normed = b.named_norm(x, layer, "attn_norm")
-        previous = _shifted(b, attention_shift, normed)
+        previous = shifted(b, attention_shift, normed)
         if is_older:
-            mixed = _time_mix_6(b, normed, previous, layer)
+            mixed = time_mix_6(b, normed, previous, layer)
         else:
-            mixed = _time_mix(b, normed, previous, first, layer)
+            mixed = time_mix_7(b, normed, previous, first, layer)
         ffn_in = g.add(mixed, x)
         ffn_normed = b.named_norm(ffn_in, layer, "attn_norm_2")
-        previous = _shifted(b, ffn_shift, ffn_normed)
+        previous = shifted(b, ffn_shift, ffn_normed)
         new = g.concat(
             g.view(normed, (width, 1, n), normed.nb[1:3]),
             g.view(ffn_normed, (width, 1, n), ffn_normed.nb[1:3]),
@@ -61,7 +61,8 @@ def _channel_mix(b: Building, cur: Tensor, previous: Tensor, layer: int, *, is_o
     return g.mul(r, b.project(k, layer, "channel_mix_value"))
 
 
-def _time_mix_6(b: Building, cur: Tensor, previous: Tensor, layer: int) -> Tensor:
+def time_mix_6(b: Building, cur: Tensor, previous: Tensor, layer: int) -> Tensor:
+    """Return what RWKV 6 has in place of attention; without a first key it is that of QRWKV."""
     g, width, tokens, n = b.g, b.model.width, b.tokens, b.sequences
     size = b.model.number("wkv.head_size")
     heads = width // size
@@ -96,26 +97,40 @@ def _time_mix_6(b: Building, cur: Tensor, previous: Tensor, layer: int) -> Tenso
         for x, name in ((xr, "receptance"), (xk, "key"), (xv, "value"))
     )
     gate = g.unary(b.project(xg, layer, "time_mix_gate"))
+    kv_heads = b.model.kv_heads(layer)
+    if kv_heads not in {0, heads}:
+        k, v = (
+            g.repeat(g.reshape(t, size, 1, kv_heads, tokens), size, heads // kv_heads, kv_heads, tokens)
+            for t in (k, v)
+        )
     k, v, r = (g.reshape(t, size, heads, tokens) for t in (k, v, r))
     low = g.unary(g.mul_mat(b.need_in_block(layer, "time_mix_decay_w1"), xw))
     w = g.mul_mat(b.need_in_block(layer, "time_mix_decay_w2"), low)
     w = g.add(w, b.need_in_block(layer, "time_mix_decay"))
     w = g.reshape(g.unary(g.unary(g.unary(w))), size, heads, tokens)
+    first = b.in_block(layer, "time_mix_first")
+    if first is None:
+        k = g.sub(k, g.mul(k, w))
     scans = scan_state(b, layer)
     state = b.take_state(scans)
-    sources = (k, v, r, b.need_in_block(layer, "time_mix_first"), w, state)
-    result = Tensor("rwkv_wkv6", F32, (width, tokens + size * n), sources)
+    sources = (k, v, r, w, state) if first is None else (k, v, r, first, w, state)
+    op = "gated_linear_attn" if first is None else "rwkv_wkv6"
+    result = Tensor(op, F32, (width, tokens + size * n), sources)
     cur = g.view(result, (width * tokens,))
     new = g.view(result, (width * size * n,))
     g.expand(g.copy(new, g.view(scans, (scans.ne[0] * n,))))
-    cur = g.like("norm", g.reshape(cur, size, heads, tokens))
-    cur = g.mul(g.reshape(cur, width, tokens), b.need_in_block(layer, "time_mix_ln"))
-    cur = g.add(cur, b.need_in_block(layer, "time_mix_ln", "bias"))
+    if first is not None:
+        cur = g.like("norm", g.reshape(cur, size, heads, tokens))
+        cur = g.mul(g.reshape(cur, width, tokens), b.need_in_block(layer, "time_mix_ln"))
+        cur = g.add(cur, b.need_in_block(layer, "time_mix_ln", "bias"))
+    else:
+        cur = g.reshape(cur, width, tokens)
     cur = b.project(g.mul(cur, gate), layer, "time_mix_output")
     return g.reshape(cur, width, tokens // n, n)
 
 
-def _shifted(b: Building, shift: Tensor, normed: Tensor) -> Tensor:
+def shifted(b: Building, shift: Tensor, normed: Tensor) -> Tensor:
+    """Return each token's predecessor, the first from the state."""
     g, width, n = b.g, b.model.width, b.sequences
     each = b.tokens // n
     return g.concat(shift, g.view(normed, (width, each - 1, n), normed.nb[1:3]), 1)
@@ -127,7 +142,8 @@ def _low_rank(b: Building, x: Tensor, layer: int, name: str, *, activates: bool 
     return g.mul_mat(b.need_in_block(layer, f"time_mix_{name}2"), g.unary(down) if activates else down)
 
 
-def _time_mix(b: Building, cur: Tensor, previous: Tensor, first: list[Tensor], layer: int) -> Tensor:
+def time_mix_7(b: Building, cur: Tensor, previous: Tensor, first: list[Tensor], layer: int) -> Tensor:
+    """Return what RWKV 7 has in place of attention."""
     g, width, tokens, n = b.g, b.model.width, b.tokens, b.sequences
     size = b.model.number("wkv.head_size")
     heads, each = width // size, b.tokens // n
