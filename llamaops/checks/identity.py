@@ -50,11 +50,13 @@ def use_fits_the_run(identity: IdentityFacts, asked: AskedFacts) -> Verdict:
     """Tell what a file is for, and when a run asks it for something else."""
     role = identity.role.need()
     words = WORDS[role] + _details(identity)
-    generates = role == "text" or asked.via not in RUNS
-    wanted = "an embedding model" if asked.embeddings else "a model that generates text"
-    holds = (role == "embedding" or asked.via not in RUNS) if asked.embeddings else generates
+    fitting, wanted = "text", "a model that generates text"
+    if asked.embeddings:
+        fitting, wanted = "embedding", "an embedding model"
+    elif asked.reranking:
+        fitting, wanted = "reranker", "a reranker"
     return Verdict(
-        holds=holds,
+        holds=role == fitting or asked.via not in RUNS,
         summary=f"it is {words}",
         expected=wanted if asked.via in RUNS else None,
         observed=words,

@@ -195,8 +195,8 @@ def _holds_back(load: LoadFacts) -> bool:
 
 
 def _is_refusal(text: str) -> bool:
-    """Whether a client's request was refused as documented: our own probe of the context asks for it."""
-    return "exceeds the available context size" in text
+    """Whether a client's request was refused as documented: our own probes ask for it."""
+    return "exceeds the available context size" in text or "logits computation" in text
 
 
 @check(

@@ -6,6 +6,7 @@ from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.checks.server import evidence_of, fault_of
 from llamaops.errors import NotKnownError
 from llamaops.facts.asked import AskedFacts
+from llamaops.facts.gguf_file import GgufFacts
 from llamaops.probes.chat import ChatAnswer
 from llamaops.probes.chat_stream import StreamAnswer
 from llamaops.probes.completion_body import ServerTimings, Usage
@@ -22,11 +23,10 @@ SAME_TEXT_CHARACTERS = 24
 
 
 def no_chat(server: ServerFacts) -> NotApplicable | None:
-    """Say that chat is not this server's work, where it has none and embeddings answered instead."""
-    chat = server.outcome("chat")
-    without = isinstance(chat, Known) and chat.value.state in {"absent", "switched_off"}
-    if without and isinstance(server.embeddings, Known):
-        return NotApplicable("the server has no chat; embeddings were asked instead")
+    """Say that chat is not this server's work, where it has none and vectors or ranks came instead."""
+    if server.has_no_chat:
+        instead = "documents were ranked" if isinstance(server.rerank, Known) else "embeddings were asked"
+        return NotApplicable(f"the server has no chat; {instead} instead")
     return None
 
 
@@ -82,6 +82,77 @@ def embeddings_answer(server: ServerFacts, asked: AskedFacts) -> Verdict | NotAp
         expected=f"vectors not zero; equal texts at least {CLOSE} alike, different ones less",
         observed=observed,
         evidence=evidence_of(server.embeddings),
+    )
+
+
+@check(
+    "server.embedding-width-agrees",
+    title="A vector is as wide as the model is said to be",
+    boundary="api_response",
+    remedy="compare n_embd in /v1/models and embedding_length in the file's header with the vectors: another "
+    "model answers, or something between us and the server cuts them",
+)
+def embedding_width_agrees(server: ServerFacts) -> Verdict | NotApplicable:
+    """Compare the length of the vectors with the width in the list of models."""
+    if not isinstance(server.embeddings, Known):
+        return NotApplicable("no vector came")
+    models, name = server.models.need(), server.request_model.need()
+    listed = models.named(name)
+    width = listed.embedding_length if listed else None
+    if width is None:
+        raise NotKnownError("absent", "this build's /v1/models does not give the model's width")
+    return _width(server, width, "/v1/models")
+
+
+@check(
+    "server.embedding-width-agrees-with-header",
+    title="A vector is as wide as the model file's header says",
+    boundary="api_response",
+    remedy="the server has loaded another file than the one inspected: compare model_path in /props",
+)
+def embedding_width_agrees_with_header(server: ServerFacts, model: GgufFacts) -> Verdict | NotApplicable:
+    """Compare the length of the vectors with the header."""
+    if not isinstance(server.embeddings, Known):
+        return NotApplicable("no vector came")
+    return _width(server, model.embedding_length.need(), "the header")
+
+
+def _width(server: ServerFacts, width: int, place: str) -> Verdict:
+    seen = server.embeddings.need().dimension
+    return Verdict(
+        holds=seen == width,
+        summary=f"vectors of {seen} numbers; {place} says {width}",
+        expected=f"{width} numbers",
+        observed=f"{seen} numbers",
+        evidence=evidence_of(server.embeddings),
+    )
+
+
+@check(
+    "server.rerank-answers",
+    title="The document that is about the query is ranked above the one that is not",
+    boundary="api_response",
+    remedy="take a model that was made for ranking, and start the server with --reranking; the chat or "
+    "embedding model of the same family ranks at random",
+)
+def rerank_answers(server: ServerFacts, asked: AskedFacts) -> Verdict | NotApplicable:
+    """Compare the scores of two documents, of which one answers the query."""
+    outcome = server.outcome("rerank")
+    if not asked.reranking and not isinstance(server.rerank, Known):
+        return NotApplicable("the server is not one for ranking")
+    fault = fault_of(outcome.need(), "a score for each document")
+    if fault is not None:
+        return fault
+    if server.rerank is None:
+        raise NotKnownError("not_attempted", "documents were not ranked")
+    seen = server.rerank.need()
+    observed = f"the relevant document {seen.relevant_score:.3f}, the other one {seen.other_score:.3f}"
+    return Verdict(
+        holds=seen.relevant_score > seen.other_score,
+        summary=observed,
+        expected="a higher score for the relevant document",
+        observed=observed,
+        evidence=evidence_of(server.rerank),
     )
 
 

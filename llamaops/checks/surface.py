@@ -61,6 +61,7 @@ def enabled_endpoints_answer(surface: SurfaceFacts, asked: AskedFacts) -> Verdic
         "GET /metrics": asked.metrics is True,
         "GET /slots": asked.slots is True,
         "POST /v1/embeddings": asked.embeddings,
+        "POST /v1/rerank": asked.reranking,
     }
     rows = [row for row in surface.rows.need() if wanted.get(row.request)]
     if not rows:

@@ -47,6 +47,8 @@ class AskedFacts(Shape, frozen=True, kw_only=True):
     """Whether /slots was left on; None when we do not know."""
     embeddings: bool = False
     """Whether the server was started for embeddings."""
+    reranking: bool = False
+    """Whether the server was started for ranking documents (--reranking)."""
     models: tuple[str, ...] = ()
     """Names of models to ask a running server for (--model); a router may load them for it."""
     sleep_idle_s: int | None = None

@@ -29,6 +29,8 @@ from llamaops.schema.boundary import BoundaryName
 from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
 
+EMBEDDING_FLAGS = frozenset({"--embeddings", "--embedding"})
+RERANK_FLAGS = frozenset({"--reranking", "--rerank"})
 SLEEP_FLAG = "--sleep-idle-seconds"
 FALLS_ASLEEP, WAKES_UP = "entering sleeping state", "exiting sleeping state"
 """Lines of builds b10068 and b10434."""
@@ -89,6 +91,8 @@ def serve(
         max_tokens=settings.max_tokens,
         api_key=request.api_key is not None,
         slots=True,
+        embeddings=not EMBEDDING_FLAGS.isdisjoint(request.extra),
+        reranking=not RERANK_FLAGS.isdisjoint(request.extra),
     )
     binary = look(session, machine, asked, {"llama-server": request.program.path})["llama-server"]
     session.add("binary", binary)

@@ -137,10 +137,8 @@ def _still_healthy(client: HttpClient, server: ServerFacts) -> ServerFacts:
 
 
 def _narrow_promise(session: Session, server: ServerFacts) -> None:
-    """Take back what a server without chat cannot show: it is one for embeddings."""
-    chat = server.outcome("chat")
-    without = isinstance(chat, Known) and chat.value.state in {"absent", "switched_off"}
-    if without and isinstance(server.embeddings, Known):
+    """Take back what a server without chat cannot show: it is one for embeddings or for ranking."""
+    if server.has_no_chat:
         lost = {"generated_output", "concurrency"}
         session.promised = tuple(name for name in session.promised if name not in lost)
         session.not_covered.append("the server has no chat: generated text and slots were not tried")

@@ -38,6 +38,8 @@ WHY: dict[EndpointState, Why] = {
     "broken": "unparsed",
 }
 MESSAGE_CHARACTERS = 200
+NO_LOGITS = "logits computation"
+"""What builds since 2025 say, with status 500, where a model for vectors or ranks is asked for text."""
 
 
 class EndpointAnswer(Shape, frozen=True, kw_only=True):
@@ -138,6 +140,8 @@ def meaning_of(result: Exchange | StreamExchange) -> tuple[EndpointState, str]:
         return "broken", f"HTTP {status}, a redirect, which is not followed"
     if status == 503:  # noqa: PLR2004 - as above
         return ("loading" if "loading" in message.lower() else "refuses"), said
+    if status == 500 and NO_LOGITS in message:  # noqa: PLR2004 - as above
+        return "switched_off", said
     if status == 403 and kind == "feature_disabled":  # noqa: PLR2004 - as above
         return "switched_off", said
     return _STATES.get(status, "refuses" if status < 500 else "broken"), said  # noqa: PLR2004 - as above

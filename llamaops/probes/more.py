@@ -74,6 +74,8 @@ def collect_more(
     def wanted(probe: str, call: Callable[[float], Fact[T]]) -> Fact[T]:
         if probe not in selection:
             return not_selected(selection.why_not(probe))
+        if server.has_no_chat:
+            return _not_this("the server has no chat")
         if not isinstance(chat, Known):
             return not_attempted(f"one chat request alone did not work: {chat.detail}")
         left = end_s - client.now()

@@ -14,6 +14,7 @@ from llamaops.probes.health import HealthAnswer, probe_health
 from llamaops.probes.metrics import MetricsAnswer, probe_metrics
 from llamaops.probes.models import ListedModel, ModelsAnswer, probe_models
 from llamaops.probes.props import PropsAnswer, probe_props
+from llamaops.probes.rerank import RerankAnswer, probe_rerank
 from llamaops.probes.selection import Selection, select
 from llamaops.probes.slots import SlotsAnswer, probe_slots
 from llamaops.probes.tokenize import probe_tokenize
@@ -40,6 +41,11 @@ class Wanted(Protocol):
     @property
     def embeddings(self) -> bool:
         """Say whether the server was started for embeddings."""
+        ...
+
+    @property
+    def reranking(self) -> bool:
+        """Say whether the server was started for ranking documents."""
         ...
 
 
@@ -87,8 +93,17 @@ class ServerFacts(Shape, frozen=True, kw_only=True):
     """Vectors; only asked where there is no chat, or where the server was started for embeddings."""
     health_after: Fact[HealthAnswer]
     """Whether it still says that it is ready, after all requests."""
+    rerank: Fact[RerankAnswer] | None = None
+    """Ranks of two documents; only asked where there is no chat, or where the server was started for it."""
     model_props: Fact[PropsAnswer] | None = None
     """Of a router: slots, context and template of the model that our requests used."""
+
+    @property
+    def has_no_chat(self) -> bool:
+        """Whether chat is not what this server is for: it has none, and gives vectors or ranks instead."""
+        chat = self.outcome("chat")
+        without = isinstance(chat, Known) and chat.value.state in {"absent", "switched_off"}
+        return without and (isinstance(self.embeddings, Known) or isinstance(self.rerank, Known))
 
     @property
     def props_of_model(self) -> Fact[PropsAnswer]:
@@ -207,6 +222,7 @@ def collect_server(
         chat_other=generated.chat_other,
         chat_stream=generated.chat_stream,
         embeddings=generated.embeddings,
+        rerank=generated.rerank,
         health_after=health_after,
         model_props=model_props,
     )
@@ -258,8 +274,15 @@ class _Generated:
             wall_s=wall_s,
         )
         run.stop = before
+        self.rerank: Fact[RerankAnswer] | None = None
+        without = state in {"absent", "switched_off"}
+        if asked.reranking or without:
+            self.rerank = run.ask(
+                "rerank", lambda b: probe_rerank(client, model=model, bounds=b), wall_s=wall_s
+            )
         self.embeddings: Fact[EmbeddingsAnswer] = not_attempted("the server is not one for embeddings")
-        if asked.embeddings or state in {"absent", "switched_off"}:
+        # A model that ranks gives vectors as well, and they say nothing.
+        if asked.embeddings or (without and not isinstance(self.rerank, Known)):
             self.embeddings = run.ask(
                 "embeddings", lambda b: probe_embeddings(client, model=model, bounds=b), wall_s=wall_s
             )

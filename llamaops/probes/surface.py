@@ -11,9 +11,12 @@ from llamaops.probes.chat import PATH as CHAT
 from llamaops.probes.chat import SEED
 from llamaops.probes.chat_stream import DONE
 from llamaops.probes.completion_body import error_message
+from llamaops.probes.embeddings import PATH as EMBEDDINGS
 from llamaops.probes.endpoint import Asked, EndpointAnswer, EndpointState, answer_of, ask, key_sent
 from llamaops.probes.reading import as_list, as_object
 from llamaops.probes.registry import probe
+from llamaops.probes.rerank import PATH as RERANK
+from llamaops.probes.rerank import rerank_body
 from llamaops.probes.selection import Selection
 from llamaops.probes.server import ServerFacts, router_query
 from llamaops.schema.bounds import KIB, MIB, Bounds
@@ -112,10 +115,6 @@ class _Spec(NamedTuple):
 
 _MESSAGES = [{"role": "user", "content": forms.WORDS + "."}]
 _SAMPLING: dict[str, object] = {"temperature": 0, "seed": SEED, "cache_prompt": False}
-RERANK_QUERY = "When does the train to the coast leave?"
-RERANK_DOCUMENTS = ("The train to the coast leaves at noon.", "Bread is baked from flour and water.")
-"""The first is about the query, the second is not."""
-_RERANK: dict[str, object] = {"query": RERANK_QUERY, "documents": list(RERANK_DOCUMENTS)}
 _SPECS = (
     _Spec("GET", "/lora-adapters", None, forms.adapters),
     _Spec("POST", "/apply-template", {"messages": _MESSAGES}, forms.apply_template),
@@ -138,7 +137,7 @@ _SPECS = (
     _Spec("POST", "/v1/messages", {"messages": _MESSAGES, "max_tokens": forms.CHAT_LIMIT}, forms.message),
     _Spec("POST", "/v1/messages/count_tokens", {"messages": _MESSAGES}, forms.counted),
     _Spec("POST", "/v1/embeddings", {"input": forms.WORDS}, forms.anything, "--embeddings with a --pooling"),
-    _Spec("POST", "/v1/rerank", _RERANK, forms.reranked, "--reranking, and a model for it"),
+    _Spec("POST", RERANK, rerank_body(None), forms.reranked, "--reranking, and a model for it"),
     _Spec(
         "POST", "/infill",
         {"input_prefix": "one =", "input_suffix": "\n", "n_predict": forms.LIMIT, **_SAMPLING},
@@ -150,6 +149,19 @@ _SEEN = (
     ("props", "GET /props", ""), ("slots", "GET /slots", "--slots"), ("metrics", "GET /metrics", "--metrics"),
 )  # fmt: skip
 """Endpoints that were asked already, with the probe that asked."""
+
+
+class _Basic(NamedTuple):
+    """The smallest request that this server is for, and the field that holds its answer."""
+
+    path: str
+    body: dict[str, object]
+    field: str
+
+
+_CHAT = _Basic(CHAT, {"messages": _MESSAGES, "max_tokens": 1, **_SAMPLING}, "choices")
+_VECTORS = _Basic(EMBEDDINGS, {"input": forms.WORDS}, "data")
+_RANKS = _Basic(RERANK, rerank_body(None), "results")
 
 
 class _Work(NamedTuple):
@@ -210,10 +222,17 @@ def collect_surface(
     if "surface" in selection:
         rows = Known(value=probe_surface(work, server), source=_source("every endpoint"))
     if "errors" in selection:
-        errors = Known(value=probe_errors(work), source=_source("wrong requests"))
+        errors = Known(value=probe_errors(work, _basic(server)), source=_source("wrong requests"))
     if "exposure" in selection:
         exposure = Known(value=probe_exposure(work, server), source=_source("what others could do"))
     return SurfaceFacts(rows=rows, errors=errors, exposure=exposure)
+
+
+def _basic(server: ServerFacts) -> _Basic:
+    """Return the request that wrong ones are made from: chat, or what a server without chat is for."""
+    if not server.has_no_chat:
+        return _CHAT
+    return _RANKS if isinstance(server.rerank, Known) else _VECTORS
 
 
 def _source(name: str) -> Source:
@@ -328,18 +347,21 @@ def _row(request: str, answer: EndpointAnswer, fault: str, enabled_by: str) -> S
     seconds="five exchanges, at most 60 each",
     level="standard",
 )
-def probe_errors(work: _Work) -> tuple[ErrorRow, ...]:
+def probe_errors(work: _Work, basic: _Basic) -> tuple[ErrorRow, ...]:
     """Send what is wrong, one thing at a time."""
-    short: dict[str, object] = {"messages": _MESSAGES, "max_tokens": 1, **_SAMPLING}
-    rows = [
-        _error(work, _Wrong("a body that is not JSON", CHAT, b'{"messages": [', *_BAD_BODY)),
-        _error(work, _Wrong("a path that no build has", "/llamaops-no-such-path", None, "HTTP 404", _ABSENT)),
-        _error(work, _Wrong("a field that no build has", CHAT, {**short, "llamaops_no_such": 1}, *_UNUSUAL)),
-        _error(
-            work, _Wrong("a model that is not there", CHAT, {**short, "model": "llamaops-none"}, *_UNUSUAL)
-        ),
-    ]
-    return (*rows, _huge_limit(work))
+    path, body, field = basic
+    if work.model is not None:
+        body = {**body, "model": work.model}
+    strange: dict[str, object] = {**body, "llamaops_no_such": 1}
+    other: dict[str, object] = {**body, "model": "llamaops-none"}
+    wrong = (
+        _Wrong("a body that is not JSON", path, b'{"messages": [', *_BAD_BODY, field),
+        _Wrong("a path that no build has", "/llamaops-no-such-path", None, "HTTP 404", _ABSENT, field),
+        _Wrong("a field that no build has", path, strange, *_UNUSUAL, field),
+        _Wrong("a model that is not there", path, other, *_UNUSUAL, field),
+    )
+    rows = tuple(_error(work, item) for item in wrong)
+    return (*rows, _huge_limit(work)) if basic is _CHAT else rows
 
 
 class _Wrong(NamedTuple):
@@ -350,6 +372,7 @@ class _Wrong(NamedTuple):
     body: object | None
     expected: str
     good: frozenset[int]
+    field: str
 
 
 _ABSENT = frozenset({404})
@@ -366,7 +389,7 @@ def _error(work: _Work, wrong: _Wrong) -> ErrorRow:
     detail = answer.detail
     if answer.status is not None and isinstance(result, Exchange):
         holds = answer.status in wrong.good
-        if holds and work.has_build and not _has_form(result, refused=answer.status >= 400):  # noqa: PLR2004 - HTTP's classes
+        if holds and work.has_build and not _has_form(result, wrong.field, refused=answer.status >= 400):  # noqa: PLR2004 - HTTP's classes
             holds, detail = False, f"HTTP {answer.status}, and no body of the documented form"
     return ErrorRow(
         name=wrong.name,
@@ -407,11 +430,11 @@ def _huge_limit(work: _Work) -> ErrorRow:
     )
 
 
-def _has_form(result: Exchange, *, refused: bool) -> bool:
-    """Whether a refusal has an error object, and an answer a choice."""
+def _has_form(result: Exchange, field: str, *, refused: bool) -> bool:
+    """Whether a refusal has an error object, and an answer what was asked for."""
     try:
         item = as_object(decode_json(result.body), "the body")
-        return bool(error_message(item)) if refused else bool(as_list(item.get("choices"), "choices"))
+        return bool(error_message(item)) if refused else bool(as_list(item.get(field), field))
     except ParseError:
         return False
 

@@ -256,6 +256,14 @@ SERVER_LIARS = (
     Liar("embeddings-constant", "one vector for every text", "api_response", "server.embeddings-answer"),
     Liar("embeddings-zero", "vectors of zeros", "api_response", "server.embeddings-answer"),
     Liar("embeddings-not-numbers", "vectors without numbers", "api_response", "server.embeddings-answer"),
+    Liar("embeddings-cut-short", "half of each vector", "api_response", "server.embedding-width-agrees"),
+    Liar(
+        "ranks-only-backwards",
+        "ranks the irrelevant document first, and does nothing else",
+        "api_response",
+        "server.rerank-answers",
+        flags=("--reranking",),
+    ),
     Liar(
         "no-inference-at-all", "neither chat nor embeddings", "api_response", "server.chat-answers", "unknown"
     ),

@@ -317,16 +317,17 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
             return
         inputs = request.get("input", [])
         texts = inputs if isinstance(inputs, list) else [inputs]
+        width = int(self.state.options.figures["n_embd"]) // (2 if lie.embeddings == "narrow" else 1)
         vectors: list[list[object]] = []
         for text in texts:
             seed = sum(map(ord, text))
-            vectors.append([((seed * (at + 3)) % 101) / 101 - 0.5 for at in range(8)])
+            vectors.append([((seed * (at + 3)) % 101) / 101 - 0.5 for at in range(width)])
         if lie.embeddings == "constant":
-            vectors = [[0.5] * 8 for _ in texts]
+            vectors = [[0.5] * width for _ in texts]
         elif lie.embeddings == "zero":
-            vectors = [[0.0] * 8 for _ in texts]
+            vectors = [[0.0] * width for _ in texts]
         elif lie.embeddings == "nan":
-            vectors = [[None] * 8 for _ in texts]
+            vectors = [[None] * width for _ in texts]
         data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
         self._json({"object": "list", "data": data, "usage": {"prompt_tokens": 9, "total_tokens": 9}})
 

@@ -57,7 +57,7 @@ class Behaviour:
     key: str = "required"
     """required, ignored, any, chat-open, props-open: only where a key was given."""
     embeddings: str = "ok"
-    """ok, constant, zero, nan, 500."""
+    """ok, constant, zero, nan, narrow (half as wide as the model), 500."""
     die_after_health: int = 0
     """Ends after so many answers 200 of /health; 0 is never."""
     batching: str = "ok"
@@ -189,6 +189,9 @@ LIES: dict[str, Behaviour] = {
     "embeddings-constant": Behaviour(chat="501", embeddings="constant"),
     "embeddings-zero": Behaviour(chat="501", embeddings="zero"),
     "embeddings-not-numbers": Behaviour(chat="501", embeddings="nan"),
+    "embeddings-cut-short": Behaviour(chat="501", embeddings="narrow"),
+    "ranks-only": Behaviour(chat="501"),
+    "ranks-only-backwards": Behaviour(chat="501", surface="rerank"),
     "no-inference-at-all": Behaviour(chat="404", embeddings="500"),
     # several requests at once
     "serialized": Behaviour(batching="serial"),

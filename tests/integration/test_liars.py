@@ -203,6 +203,15 @@ def test_an_embeddings_server_is_judged_by_its_embeddings() -> None:
     assert "server.chat-answers" not in judged.findings
 
 
+def test_a_server_that_only_ranks_is_judged_by_its_ranks() -> None:
+    judged = judge(Liar("ranks-only", "nothing", "api_response", "", flags=("--reranking",)), "full")
+    assert judged.not_passed == {}
+    assert judged.findings["server.rerank-answers"].status == "passed"
+    assert "server.chat-answers" not in judged.findings
+    assert "server.embeddings-answer" not in judged.findings
+    assert judged.findings["surface.errors-follow-the-contract"].status == "passed"
+
+
 @pytest.mark.parametrize("liar", SERVER_LIARS, ids=lambda liar: liar.name)
 def test_a_liar_does_not_pass(liar: Liar) -> None:
     judged = judge(liar, "basic" if liar.level == "answers" else liar.level)
@@ -225,6 +234,7 @@ def test_every_lie_of_the_fake_has_a_row() -> None:
         "honest",
         "honest-fast",
         "embeddings-only",
+        "ranks-only",
         "gpu-honest",
         "thinks-until-allowed-more",
         "woken-by-health",

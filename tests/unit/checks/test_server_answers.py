@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from llamaops.checks.registry import all_checks, run_check
+from llamaops.checks.registry import NotApplicable, Verdict, all_checks, run_check
+from llamaops.checks.server_answers import embedding_width_agrees_with_header
 from llamaops.facts.asked import AskedFacts
+from llamaops.facts.gguf_file import GgufFacts
 from llamaops.probes.completion_body import ServerTimings, Usage
 from llamaops.probes.embeddings import EmbeddingsAnswer
 from llamaops.probes.metrics import MetricsAnswer
+from llamaops.probes.models import ModelsAnswer
+from llamaops.probes.rerank import RerankAnswer
 from llamaops.probes.server import ServerFacts
 from llamaops.schema.finding import Finding
-from tests.fakes.server_facts import CHAT, OTHER, PROPS, STREAM, answer, changed, known, server, unknown
+from tests.fakes.fact_groups import gguf_facts
+from tests.fakes.server_facts import (
+    CHAT,
+    MODEL,
+    OTHER,
+    PROPS,
+    STREAM,
+    answer,
+    changed,
+    known,
+    server,
+    unknown,
+)
 
 CHECKS = {check.id: check for check in all_checks(("server",))}
 VECTORS = EmbeddingsAnswer(dimension=8, smallest_norm=1.0, equal_similarity=1.0, different_similarity=0.2)
@@ -84,6 +101,42 @@ def test_embeddings_that_are_broken_off_or_not_asked() -> None:
     off = server(answers=(answer("embeddings", "switched_off", 501),), embeddings=unknown("unsupported"))
     assert status("embeddings-answer", off) == "unknown"
     assert run("embeddings-answer", server()) is None
+
+
+def test_embedding_width_agrees() -> None:
+    """And with the header: embedding_width_agrees_with_header."""
+    cut = known(msgspec.structs.replace(VECTORS, dimension=MODEL.embedding_length))
+    facts = server(answers=(answer("embeddings"),), embeddings=cut)
+    assert status("embedding-width-agrees", facts) == "passed"
+    other = server(answers=(answer("embeddings"),), embeddings=known(VECTORS))
+    assert status("embedding-width-agrees", other) == "failed"
+    unlisted = known(ModelsAnswer(models=(msgspec.structs.replace(MODEL, embedding_length=None),)))
+    assert status("embedding-width-agrees", server(embeddings=cut, models=unlisted)) == "unknown"
+    assert run("embedding-width-agrees", server()) is None
+    (header,) = gguf_facts(embedding_length=576).values()
+    assert isinstance(header, GgufFacts)
+    for given, holds in ((facts, True), (other, False)):
+        verdict = embedding_width_agrees_with_header(given, header)
+        assert isinstance(verdict, Verdict)
+        assert verdict.holds is holds
+    assert isinstance(embedding_width_agrees_with_header(server(), header), NotApplicable)
+
+
+def test_rerank_answers() -> None:
+    def ranked(first: float, second: float) -> ServerFacts:
+        scores = RerankAnswer(relevant_score=first, other_score=second)
+        return server(answers=(answer("rerank"),), rerank=known(scores))
+
+    assert status("rerank-answers", ranked(8.5, -2.0)) == "passed"
+    assert status("rerank-answers", ranked(-2.0, 8.5)) == "failed"
+    assert status("rerank-answers", ranked(1.0, 1.0)) == "failed"
+    assert run("rerank-answers", server()) is None
+    asked = AskedFacts(reranking=True)
+    broken = server(answers=(answer("rerank", "broken"),), rerank=unknown())
+    assert status("rerank-answers", broken, asked) == "failed"
+    silent = server(answers=(answer("rerank", "no_answer"),), rerank=unknown())
+    assert status("rerank-answers", silent, asked) == "unknown"
+    assert status("rerank-answers", server(), asked) == "unknown"
 
 
 def test_chat_text_is_usable() -> None:

@@ -10,13 +10,15 @@ from llamaops.errors import ParseError
 from llamaops.probes.chat import PROMPT, parse_chat
 from llamaops.probes.chat_stream import parse_stream
 from llamaops.probes.embeddings import parse_embeddings
+from llamaops.probes.endpoint import meaning_of
 from llamaops.probes.health import parse_health
 from llamaops.probes.metrics import parse_metrics
 from llamaops.probes.models import parse_models
 from llamaops.probes.props import parse_props
+from llamaops.probes.rerank import parse_rerank
 from llamaops.probes.slots import clean_slots, parse_slots
 from llamaops.probes.tokenize import parse_token_count
-from tests.fakes.http_client import recorded, recorded_stream, stream
+from tests.fakes.http_client import answered, recorded, recorded_stream, stream
 
 BUILDS = ("b10434", "b11669")
 both_builds = pytest.mark.parametrize("build", BUILDS)
@@ -275,3 +277,27 @@ def test_embeddings_of_another_form_are_refused(vectors: object) -> None:
     text = json.dumps({"data": [{"embedding": vector} for vector in vectors]})
     with pytest.raises(ParseError):
         parse_embeddings(text.encode())
+
+
+def test_ranks_of_two_documents() -> None:
+    def ranked(*results: object) -> bytes:
+        return json.dumps({"results": results}).encode()
+
+    one, two = {"index": 1, "relevance_score": -2.5}, {"index": 0, "relevance_score": 8}
+    seen = parse_rerank(ranked(one, two))
+    assert (seen.relevant_score, seen.other_score) == (8.0, -2.5)
+    for wrong in (
+        ranked(one), ranked(one, one), ranked(one, two, two), ranked(one, {"index": 0}), b"{}",
+        ranked(one, {"index": 0, "relevance_score": True}), ranked(one, {"index": 0, "relevance_score": "8"}),
+        b'{"results": [{"index": 0, "relevance_score": NaN}, {"index": 1, "relevance_score": 1}]}',
+    ):  # fmt: skip
+        with pytest.raises(ParseError):
+            parse_rerank(wrong)
+
+
+def test_a_model_that_computes_no_text_is_switched_off_and_not_broken() -> None:
+    message = "the current context does not logits computation. skipping"
+    refused = answered({"error": {"code": 500, "message": message, "type": "server_error"}}, 500)
+    assert meaning_of(refused)[0] == "switched_off"
+    broken = answered({"error": {"code": 500, "message": "Compute error.", "type": "server_error"}}, 500)
+    assert meaning_of(broken)[0] == "broken"
