@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from llamaops.system.catalogue import catalogue
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"
 BEGIN, END = "<!-- loads: begin -->", "<!-- loads: end -->"
 MIB = 2**20
@@ -52,12 +54,15 @@ class Row(NamedTuple):
     build: str
     asked: str
     part: str
-    predicted: int
+    predicted: int | None
+    """None for what no prediction is made of."""
     reported: int
 
     @property
     def difference(self) -> str:
         """Return the difference; none where the log prints what the prediction rounds to."""
+        if self.predicted is None:
+            return "-"
         if round(self.predicted / MIB, 2) == round(self.reported / MIB, 2):
             return "0"
         return f"{self.reported - self.predicted:+,}"
@@ -87,6 +92,13 @@ def load(model: Path, bin_dir: Path, words: tuple[str, ...]) -> dict[str, Any]:
     return dict(document["record"])
 
 
+def short(word: str) -> str:
+    """Return a flag as an engine knows it in short, so that a row stays a line."""
+    known = {"--ctx-size": "-c", "--parallel": "-np", "--kv-unified": "-kvu", "--no-kv-unified": "-no-kvu"}
+    more = {"--cache-type-k": "-ctk", "--cache-type-v": "-ctv", "--flash-attn": "-fa", "--ubatch-size": "-ub"}
+    return (known | more).get(word, word)
+
+
 def value(fact: dict[str, Any]) -> Any:  # noqa: ANN401 - plain data, as JSON has it
     """Return the value of a fact, None where it is not known."""
     return fact.get("value") if fact.get("state") == "known" else None
@@ -96,7 +108,8 @@ def rows_of(record: dict[str, Any], model: str, words: tuple[str, ...]) -> Itera
     """Yield the parts of a load; weights and what is copied for the processor's kernels apart."""
     fit, seen = record["facts"]["fit"], record["facts"]["load"]
     build = value(record["facts"]["binary"]["version"]["semver"]) or value(seen["build_commit"]) or "?"
-    asked = " ".join(word for word in words if word != "--") or "as trained"
+    build = next((item.build for item in catalogue().values() if item.build and item.commit == build), build)
+    asked = " ".join(short(word) for word in words if word != "--") or "as trained"
     buffers = value(seen["weight_buffers"]) or []
     weights = sum(part["high_bytes"] for part in fit["parts"] if part["name"] == "weights")
     mapped = sum(one["size_bytes"] for one in buffers if "REPACK" not in one["name"])
@@ -107,23 +120,34 @@ def rows_of(record: dict[str, Any], model: str, words: tuple[str, ...]) -> Itera
         yield Row(model, build, asked, name, predicted, reported)
     copied = sum(one["size_bytes"] for one in buffers if "REPACK" in one["name"])
     if copied:
-        predicted = sum(part["high_bytes"] for part in fit["parts"] if part["name"] == "repacked weights")
-        yield Row(model, build, asked, "repacked weights", predicted, copied)
+        yield Row(model, build, asked, "repacked weights", None, copied)
+
+
+def cell(row: Row) -> str:
+    """Return what was predicted, and in brackets what the log says; a difference is bold."""
+    reported = f"{row.reported / MIB:,.2f}"
+    if row.predicted is None:
+        return f"({reported})"
+    more = "" if row.difference == "0" else f" **{row.difference}**"
+    return f"{row.predicted:,} ({reported}){more}"
 
 
 def table(rows: list[Row]) -> str:
-    """Return the rows as Markdown."""
-    lines = [
-        "| model | build | asked | part | predicted, bytes | reported, MiB | difference, bytes |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    lines += [
-        f"| {row.model} | {row.build} | `{row.asked}` | {row.part} | {row.predicted:,} "
-        f"| {row.reported / MIB:,.2f} | {row.difference} |"
-        for row in rows
-    ]
-    exact = sum(row.difference == "0" for row in rows)
-    return "\n".join([*lines, "", f"{exact} of {len(rows)} parts as predicted."])
+    """Return one line for each load, those of several builds that are equal as one."""
+    parts = list(dict.fromkeys(row.part for row in rows))
+    loads: dict[tuple[str, str, str], dict[str, str]] = {}
+    for row in rows:
+        loads.setdefault((row.model, row.asked, row.build), {})[row.part] = cell(row)
+    builds: dict[tuple[str, ...], list[str]] = {}
+    for (model, asked, build), cells in loads.items():
+        line = (model, f"`{asked}`", *(cells.get(part, "") for part in parts))
+        builds.setdefault(line, []).append(build)
+    head = ["model", "asked", *parts, "builds"]
+    lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|"]
+    lines += [f"| {' | '.join(line)} | {', '.join(names)} |" for line, names in builds.items()]
+    predicted = [row for row in rows if row.predicted is not None]
+    exact = sum(row.difference == "0" for row in predicted)
+    return "\n".join([*lines, "", f"{exact} of {len(predicted)} parts of {len(loads)} loads as predicted."])
 
 
 def write() -> None:
@@ -140,7 +164,7 @@ def write() -> None:
             if grid is SERVED and model.name.startswith(WINDOWED):
                 grid += WITH_WINDOW
             for words in grid:
-                rows += rows_of(load(model, folder, words), model.name, words)
+                rows += rows_of(load(model, folder, words), model.name.split(".")[0].split("-q")[0], words)
                 print(*rows[-1], file=sys.stderr)
     text = table(rows)
     if asked.print:
