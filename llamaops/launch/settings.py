@@ -204,9 +204,9 @@ def resolve(
     cache (since late 2025), `single` is one slot. The fit step may still lower a context that was not
     asked for.
     """
-    auto = settings.parallel is None
     n_slots = settings.parallel or (AUTO_SLOTS if slots == "auto" else 1)
-    unified = settings.kv_unified if settings.kv_unified is not None else (auto and slots == "auto")
+    # Where the server chooses the slots, it shares the cache whatever was asked (server.cpp).
+    unified = bool(settings.kv_unified) or (settings.parallel is None and slots == "auto")
     asked = settings.ctx_size or n_ctx_train
     if asked is not None and not settings.ctx_size and not unified and slots == "auto":
         asked *= n_slots  # with nothing asked and a split cache the engine gives each slot the whole
@@ -262,6 +262,8 @@ def _notes(
         notes.append(
             f"a slot is capped at the trained {n_ctx_train} tokens, and memory is paid for {n_ctx_seq}"
         )
+    if unified and settings.kv_unified is False:
+        notes.append("--no-kv-unified has no effect without --parallel")
     if unified and n_slots > 1:
         notes.append(f"{n_slots} slots share the context: together they hold no more than one")
     return notes

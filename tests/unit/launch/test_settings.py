@@ -25,6 +25,7 @@ def plan(**asked: object) -> tuple[int | None, int, int | None]:
         ({"ctx_size": 1000, "parallel": 3, "kv_unified": True}, (1024, 3, 1024)),
         ({"ctx_size": 2048, "parallel": 2}, (2048, 2, 1024)),
         ({"parallel": 4}, (32768, 4, 8192)),
+        ({"ctx_size": 4096, "kv_unified": False}, (4096, 4, 4096)),
         ({"ctx_size": 20000}, (20224, 4, 8192)),
         ({"ctx_size": 20000, "parallel": 2}, (20480, 2, 8192)),
     ],
@@ -49,6 +50,12 @@ def test_batches_are_cut_to_the_context_and_equal_for_embeddings() -> None:
     assert (small.n_batch, small.n_ubatch) == (256, 256)
     embeddings = resolve(LaunchSettings(model_path="m", ctx_size=4096, embeddings=True), n_ctx_train=TRAINED)
     assert (embeddings.n_batch, embeddings.n_ubatch) == (512, 512)
+
+
+def test_a_split_cache_needs_a_number_of_slots() -> None:
+    made = resolve(LaunchSettings(model_path="m", ctx_size=4096, kv_unified=False), n_ctx_train=TRAINED)
+    assert made.kv_unified
+    assert "no effect" in made.notes[0]
 
 
 def test_the_plan_says_what_differs() -> None:
