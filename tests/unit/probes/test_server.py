@@ -30,6 +30,9 @@ def honest(changes: dict[str, Any] | None = None, build: str = "b10434") -> dict
         CHAT: recorded(build, "chat"),
         f"{CHAT} stream": recorded_stream(build, "chat_stream_usage"),
         "POST /v1/embeddings": recorded(build, "embeddings_501"),
+        "POST /v1/rerank": answered(
+            {"error": {"code": 501, "message": "off", "type": "not_supported_error"}}, 501
+        ),
     }
     return {**answers, **(changes or {})}
 
