@@ -73,13 +73,11 @@ def rows() -> list[str]:
     ]
     graphs = sorted(name for name, made in ARCHITECTURES.items() if made.has_graph)
     caches = sorted(name for name, made in ARCHITECTURES.items() if not made.has_graph)
-    return [
-        *lines,
-        "",
-        f"Architectures whose graph is described ({len(graphs)}): {', '.join(graphs)}.",
-        "",
-        f"Architectures with exact caches and a band for compute ({len(caches)}): {', '.join(caches)}.",
-    ]
+    lists = {"whose graph is described": graphs, "with exact caches and a band for compute": caches}
+    for words, names in lists.items():
+        if names:
+            lines += ["", f"Architectures {words} ({len(names)}): {', '.join(names)}."]
+    return lines
 
 
 def main() -> None:
