@@ -15,10 +15,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llamaops.record import names
-from llamaops.record.given import GivenValues, encoded
 from llamaops.record.hosts import ORDINARY_HOSTS
 from llamaops.record.identifiers import find_identifiers
 from llamaops.record.offsets import Rewrite, rewrite
@@ -30,6 +29,9 @@ from llamaops.record.shapes import find_shapes
 from llamaops.record.spans import HOME, HOST, SECRET, USER, Span, merged
 from llamaops.record.values import is_no_value, looks_secret, names_a_file
 from llamaops.schema.removal import Removal
+
+if TYPE_CHECKING:  # imported where there are values: most runs are given none
+    from llamaops.record.given import GivenValues
 
 GIVEN = "given-value"
 _BETWEEN = "\n\0\n"  # between the strings of a record that are searched together
@@ -47,6 +49,14 @@ class Redacted:
     def __init__(self, record: dict[str, Any], removed: tuple[Removal, ...]) -> None:
         self.record = record
         self.removed = removed
+
+
+def _prepared(values: tuple[str, ...]) -> GivenValues | None:
+    if not values:
+        return None
+    from llamaops.record.given import GivenValues
+
+    return GivenValues(values)
 
 
 def redact(record: dict[str, Any], redactor: Redactor) -> Redacted:
@@ -70,7 +80,7 @@ class Redactor:
 
     def __init__(self, secrets: Secrets | None = None) -> None:
         self._secrets = secrets or Secrets()
-        self._given = GivenValues(self._secrets.values)
+        self._given = _prepared(self._secrets.values)
         self._numbers: dict[tuple[str, str], int] = {}
         self._last: dict[str, int] = {}
         self._learned: dict[str, str] = {}
@@ -135,8 +145,10 @@ class Redactor:
         self._counts.clear()
 
     def _given_spans(self, text: str) -> Iterator[Span]:
-        if not self._given:
+        if self._given is None:
             return
+        from llamaops.record.given import encoded
+
         data = encoded(text)
         hits = self._given.find(data)
         if not hits:
@@ -382,6 +394,8 @@ def _character_places(text: str, data: bytes) -> Any:
     """Return a function from places in the bytes to places in the text."""
     if len(data) == len(text):
         return int
+    from llamaops.record.given import encoded
+
     starts = [0]
     for character in text:
         starts.append(starts[-1] + len(encoded(character)))
