@@ -53,7 +53,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     layer may lack either part), `dense_and_experts` (experts take the input, a dense part the result of
     attention), `single` (each layer is one part only), `per_layer` (each layer has an input of its own),
     `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
-    they take, not what came before its norm), `stablelm`."""
+    they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
+    behind the parts where the header says so), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -114,7 +115,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     shared_expert: str = "plain"
     """Where the file has a shared expert: `plain`, `gated`, `divided` (gated by a quotient) or `halved`."""
     residual_first: str = ""
-    """Which sums name the residual first: `always`, `ffn` (that behind the feed-forward part) or none."""
+    """Which sums name the residual first: `always`, `ffn` (that behind the feed-forward part), `attention` or
+    none."""
     gathers_late: bool = False
     """Whether the rows that are wanted are taken behind the last layer instead of inside it."""
     keeps_hidden: bool = False
@@ -147,6 +149,20 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are further caches that are not worked out."""
     has_head: bool = False
     """Whether an encoder nevertheless loads an output head."""
+    has_logits: bool = False
+    """Whether an encoder nevertheless computes logits (diffusion)."""
+    wants_all_rows: bool = False
+    """Whether logits are computed for every token, whatever is wanted."""
+    never_mixes: bool = False
+    """Whether a batch never mixes tokens and embeddings, as there are weights for either."""
+    norms_input: bool = False
+    """Whether the input is normed before the first layer."""
+    gathers_behind_norm: bool = False
+    """Whether the rows that are wanted are taken behind the norm that follows attention."""
+    head_norm_kind: str = ""
+    """Kind of the norms of heads where it is not that of the others."""
+    hides_logits: int = 0
+    """How many logits are overwritten with a lowest value."""
     has_graph: bool = True
     """Whether its graph is described; without, compute is a band."""
     head_width: str = "value"
@@ -221,6 +237,16 @@ ARCHITECTURES: dict[str, Architecture] = {
     "arcee": replace(_PLAIN, ffn="relu_squared"),
     "apertus": Architecture(ffn="gelu_plain"),
     "mistral3": _PLAIN,
+    "bitnet": _PLAIN,
+    "nanbeige": _PLAIN,
+    "openelm": Architecture(residual_first="attention"),
+    "cogvlm": replace(_PLAIN, wants_all_rows=True, never_mixes=True),
+    "deepseek2-ocr": replace(_SHARED, head_norm="none"),
+    "hy_v3": replace(_SHARED, expert_gate_default=2, gathers_late=True, norms_before_gathering=True),
+    "chameleon": Architecture(order="swin", head_norm_kind="layer", hides_logits=8192),
+    "talkie": Architecture(
+        order="skipping", norms_input=True, head_norm="behind_rope", scales_logits="always"
+    ),
     "olmo": replace(_PLAIN, norm="layer"),
     "olmoe": Architecture(head_norm="rows", expert_norm="no"),
     "phi3": Architecture(head_norm="none", ffn="fused", scales_query=True, residual_first="ffn"),
@@ -251,6 +277,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "codeshell": _LAYER_NORM,
     "starcoder2": _LAYER_NORM,
     "nemotron": replace(_LAYER_NORM, ffn="relu_squared"),
+    "jais2": replace(_LAYER_NORM, ffn="relu_squared"),
     "jais": replace(_LAYER_NORM, rope="none", ffn="silu"),
     # Both parts side by side.
     "phi2": replace(_LAYER_NORM, order="parallel", scales_query=True, parallel_sum="attention"),
@@ -333,6 +360,16 @@ ARCHITECTURES: dict[str, Architecture] = {
         head_width="own", gates_result=True, expert_norm="key", expert_gate="key", expert_gate_default=2,
         gathers_late=True, keeps_hidden=True, window=Window(period=0),
     ),
+    "laguna": replace(
+        _SHARED, gates_result=True, expert_gate_default=2,
+        window=Window(period=4, full_first=True, needs_key=True),
+    ),
+    "maple": Architecture(rope="windowed", limits_in_one=True, window=Window(period=0)),
+    "muse-glimmer": Architecture(
+        norms_input=True, rope="windowed", gates_result=True, gathers_behind_norm=True,
+        scales_logits="always", window=Window(period=4),
+    ),
+    "spark2_5": Architecture(head_norm="none", ffn="gelu", gates_result=True, window=Window(period=0)),
     # Experts of their own kind.
     "grok": Architecture(
         head_norm="none", ffn="gelu", expert_ffn="gelu", scales_embedding="always", scales_logits="always",
@@ -389,5 +426,11 @@ ARCHITECTURES: dict[str, Architecture] = {
         window=Window(period=3, full_first=True, needs_key=True),
     ),
     "eurobert": replace(_PLAIN, is_encoder=True),
+    "neo-bert": replace(_PLAIN, is_encoder=True, ffn="fused"),
     "llama-embed": replace(_PLAIN, is_encoder=True, has_idle_cache=True),
+    # Diffusion: no cache, but logits.
+    "dream": replace(_PLAIN, is_encoder=True, has_head=True, has_logits=True),
+    "llada": replace(_PLAIN, is_encoder=True, has_head=True, has_logits=True),
+    "llada-moe": Architecture(expert_norm="no", is_encoder=True, has_head=True, has_logits=True),
+    "rnd1": Architecture(is_encoder=True, has_head=True, has_logits=True),
 }  # fmt: skip

@@ -30,12 +30,12 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
     if arch.head_norm == "joined" and has_norms:
         q, k = _joined_norm(b, q, layer, "attn_q_norm"), _joined_norm(b, k, layer, "attn_k_norm")
     if arch.head_norm == "heads" and has_norms:
-        q = b.named_norm(q, layer, "attn_q_norm")
+        q = b.named_norm(q, layer, "attn_q_norm", arch.head_norm_kind)
     ropes, factors = does_rope(b, layer), b.rotation_factors(layer)
     if ropes:
         q = g.rope(q, b.positions, factors)
     if arch.head_norm == "heads" and b.in_block(layer, "attn_k_norm") is not None:
-        k = b.named_norm(k, layer, "attn_k_norm")
+        k = b.named_norm(k, layer, "attn_k_norm", arch.head_norm_kind)
     if ropes:
         k = g.rope(k, b.positions, factors)
     if arch.head_norm == "behind_rope" and has_norms:
@@ -149,6 +149,8 @@ def attend(
         cur = _attend_without_cache(b, layer, q, k, v)
     else:
         cur = _attend_with_cache(b, layer, q, k, v, kq_bias)
+    if b.in_block(layer, "attn_sub_norm") is not None:
+        cur = b.named_norm(cur, layer, "attn_sub_norm")
     if output and b.in_block(layer, output) is not None:
         cur = b.project(cur, layer, output)
     return cur

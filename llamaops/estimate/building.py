@@ -138,7 +138,7 @@ class Building:
 
     def in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor | None:
         """Return a tensor of a block; the norms of falcon-h1 have no kind in their names."""
-        plain = f"blk.{layer}.{name}"
+        plain = f"blk.{self.model.own(layer)}.{name}"
         return self.weight(f"{plain}.{kind}") or (self.weight(plain) if kind == "weight" else None)
 
     def need_in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor:
@@ -146,7 +146,7 @@ class Building:
 
         Raises: KeyError.
         """
-        return self.need(f"blk.{layer}.{name}.{kind}")
+        return self.need(f"blk.{self.model.own(layer)}.{name}.{kind}")
 
     # Inputs
 
@@ -228,17 +228,18 @@ class Building:
         g, width, build = self.g, self.model.width, self.load.build
         table = self.need("token_embd.weight")
         more = self.further_inputs * width
+        mixes = build.mixes_inputs and not self.arch.never_mixes
         self._look_up_early()
         cur = g.get_rows(table, Graph.input(I32, (self.tokens,), "tokens"))
         rows = g.get_rows(table, Graph.input(I32, (self.tokens,), "mixed_tokens"))
-        if build.mixes_inputs:
+        if mixes:
             g.expand(cur)
             g.expand(rows)
         cur = g.pad(cur, more) if more else cur
         g.expand(cur)
         if build.takes_embeddings:
             g.expand(Graph.input(F32, (width + more, self.tokens), "embeddings"))
-        if build.mixes_inputs:
+        if mixes:
             rows = g.pad(rows, more) if more else rows
             given = Graph.input(F32, (width + more, self.tokens), "mixed_embeddings")
             places = Graph.input(I64, (self.tokens,), "mixed_places")
@@ -286,9 +287,9 @@ class Building:
             cur = g.add(cur, bias)
         return cur
 
-    def named_norm(self, x: Tensor, layer: int, name: str) -> Tensor:
+    def named_norm(self, x: Tensor, layer: int, name: str, kind: str = "") -> Tensor:
         """Norm with the tensors of a block."""
-        return self.norm(x, self.in_block(layer, name), self.in_block(layer, name, "bias"))
+        return self.norm(x, self.in_block(layer, name), self.in_block(layer, name, "bias"), kind)
 
     def project(self, x: Tensor, layer: int, name: str, *, bias: bool = True) -> Tensor:
         """Multiply with a matrix of a block; add its bias where it has one."""

@@ -75,16 +75,25 @@ def _first(b: Building, cur: Tensor) -> Tensor:
     norm = None if b.arch.recurrent == "shortconv" else b.weight("token_embd_norm.weight")
     if norm is not None:
         cur = b.norm(cur, norm, b.weight("token_embd_norm.bias"), kind="layer")
+    if b.arch.norms_input:
+        cur = b.input_embeddings = b.norm(cur, None)
     return cur
 
 
 def _layers(b: Building, cur: Tensor) -> Tensor:
     last = b.model.layers - 1
     for layer in range(b.model.layers):
-        wants = layer == last and not b.gathers_late
+        wants = layer == last and not b.gathers_late and not b.arch.wants_all_rows
         build = _LAYERS.get(b.arch.order, _layer)
         cur = b.add_deep_input(build(b, cur, layer, wants), layer)
+        if b.model.own(layer + 1) == 0 and layer != last:
+            cur = _between_loops(b, cur)
     return cur
+
+
+def _between_loops(b: Building, cur: Tensor) -> Tensor:
+    """Return what the next round through the same layers takes (nanbeige)."""
+    return cur if b.model.value("skip_loop_final_norm", default=False) else _last_norm(b, cur)
 
 
 def _mix(b: Building, cur: Tensor, layer: int) -> Tensor:
@@ -102,12 +111,15 @@ def _layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     if arch.recurrent_layers == "beside":
         return _beside(b, x, cur, layer, wants)
     cur = _mix(b, cur, layer)
-    if wants:
+    gathers_late = wants and arch.gathers_behind_norm
+    if wants and not gathers_late:
         cur, residual = g.get_rows(cur, b.wanted_rows), g.get_rows(residual, b.wanted_rows)
     if arch.post_attention_norm and b.in_block(layer, arch.post_attention_norm) is not None:
         cur = b.named_norm(cur, layer, arch.post_attention_norm)
+    if gathers_late:
+        cur, residual = g.get_rows(cur, b.wanted_rows), g.get_rows(residual, b.wanted_rows)
     cur = _scaled(b, cur)
-    cur = _sum(b, cur, residual, is_first=arch.residual_first == "always")
+    cur = _sum(b, cur, residual, is_first=arch.residual_first in {"always", "attention"})
     if not _has_ffn(b, layer):
         return cur
     return _ffn(b, cur, layer)
@@ -124,7 +136,7 @@ def _ffn(b: Building, x: Tensor, layer: int) -> Tensor:
     for name in arch.post_ffn_norm.split():
         if b.in_block(layer, name) is not None:
             cur = b.named_norm(cur, layer, name)
-    return _sum(b, _scaled(b, cur), x, is_first=bool(arch.residual_first))
+    return _sum(b, _scaled(b, cur), x, is_first=arch.residual_first in {"always", "ffn"})
 
 
 def _scaled(b: Building, cur: Tensor) -> Tensor:
@@ -227,6 +239,35 @@ def _normed_residual_layer(b: Building, x: Tensor, layer: int, wants: bool) -> T
     return g.add(feed_forward(b, cur, layer), g.scale(cur))
 
 
+def _skipping_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    """Return a layer that adds a part of the model's input (talkie)."""
+    g, own = b.g, b.input_embeddings
+    cur = _layer_with_norms(b, x, layer, wants)
+    if wants:
+        own = g.get_rows(own, b.wanted_rows)
+    return g.add(cur, g.mul(own, b.need_in_block(layer, "layer_output_scale")))
+
+
+def _layer_with_norms(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    g = b.g
+    cur = _mix(b, b.named_norm(x, layer, "attn_norm"), layer)
+    if wants:
+        cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
+    return _ffn(b, g.add(cur, x), layer)
+
+
+def _swin_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
+    """Return a layer with norms behind its parts where the header asks for them (chameleon)."""
+    g = b.g
+    if not b.model.value("swin_norm", default=False):
+        return _layer_with_norms(b, x, layer, wants)
+    cur = _mix(b, x, layer)
+    if wants:
+        cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
+    total = g.add(b.named_norm(cur, layer, "attn_norm"), x)
+    return g.add(b.named_norm(feed_forward(b, total, layer), layer, "ffn_norm"), total)
+
+
 def _optional_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     """Return a layer that may lack attention, have a matrix instead, or lack the other part (deci)."""
     g, heads = b.g, b.model.heads(layer)
@@ -261,6 +302,8 @@ _LAYERS: dict[str, Callable[[Building, Tensor, int, bool], Tensor]] = {
     "single": _single_layer,
     "dense_and_experts": _dense_and_experts_layer,
     "normed_residual": _normed_residual_layer,
+    "skipping": _skipping_layer,
+    "swin": _swin_layer,
     "optional": _optional_layer,
     "routed_first": _routed_first_layer,
 }
@@ -281,7 +324,7 @@ def _finish(b: Building, cur: Tensor) -> None:
     logits = None
     if arch.scales_hidden:
         cur = g.scale(cur)
-    if not arch.is_encoder:
+    if not arch.is_encoder or arch.has_logits:
         logits = _logits(b, cur)
         cur = logits
     g.expand(cur)
@@ -294,6 +337,8 @@ def _finish(b: Building, cur: Tensor) -> None:
 def _last_norm(b: Building, cur: Tensor) -> Tensor:
     """Norm the result; models with short convolutions keep its weights under the input's name."""
     name = "token_embd_norm" if b.arch.recurrent == "shortconv" else "output_norm"
+    if b.arch.is_encoder and b.weight(f"enc.{name}.weight") is not None:
+        name = f"enc.{name}"
     return b.norm(cur, b.weight(f"{name}.weight"), b.weight(f"{name}.bias"))
 
 
@@ -309,6 +354,9 @@ def _logits(b: Building, cur: Tensor) -> Tensor:
         cur = g.scale(cur)
     if kind in {"soft_cap", "always"} and b.model.real("final_logit_softcapping", b.arch.default_soft_cap):
         cur = g.scale(g.unary(g.scale(cur)))
+    if b.arch.hides_logits:
+        hidden = g.like("clamp", Tensor("none", F32, (b.arch.hides_logits,)))
+        cur = g.like("set", cur, hidden)
     return cur
 
 

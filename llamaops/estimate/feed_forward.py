@@ -67,6 +67,8 @@ def dense(b: Building, cur: Tensor, layer: int, names: tuple[str, str, str], kin
         cur = g.like("sqr", g.unary(up))
     else:
         cur = g.unary(up)
+    if b.in_block(layer, "ffn_sub_norm") is not None:
+        cur = b.named_norm(cur, layer, "ffn_sub_norm")
     return b.project(cur, layer, down_name)
 
 
@@ -83,7 +85,7 @@ def experts(
         logits = b.project(cur, layer, "ffn_gate_inp")
     probabilities = _probabilities(b, logits)
     selection = probabilities
-    bias = b.in_block(layer, "exp_probs_b", "bias")
+    bias = b.in_block(layer, "exp_probs_b", "bias") or b.in_block(layer, "exp_probs_b")
     if bias is not None:
         selection = g.add(probabilities, bias)
     if arch.weights_before_experts:

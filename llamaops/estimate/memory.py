@@ -91,7 +91,7 @@ def implausible(model: Model, load: Load) -> str:
     The bounds are the engine's own (LLAMA_MAX_LAYERS, LLAMA_MAX_EXPERTS); they also bound our own work.
     """
     sizes = {
-        "block_count": (model.blocks, 1, 512),
+        "block_count": (model.blocks * model.loops, 1, 512),
         "embedding_length": (model.width, 1, 2**20),
         "expert_count": (model.number("expert_count"), 0, 1024),
         "expert_used_count": (model.number("expert_used_count"), 0, 1024),

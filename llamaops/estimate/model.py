@@ -84,9 +84,23 @@ class Model:
         return self.number("block_count")
 
     @cached_property
-    def layers(self) -> int:
-        """Return the number of layers that the engine loads for generation."""
+    def own_layers(self) -> int:
+        """Return the number of layers in the file that the engine loads for generation."""
         return self.blocks - self.number("nextn_predict_layers")
+
+    @cached_property
+    def loops(self) -> int:
+        """Return how often the engine goes through the layers of the file."""
+        return max(1, self.number("num_loops", 1))
+
+    @cached_property
+    def layers(self) -> int:
+        """Return the number of layers that are computed."""
+        return self.own_layers * self.loops
+
+    def own(self, layer: int) -> int:
+        """Return the layer of the file that a layer is."""
+        return layer % max(1, self.own_layers) if self.loops > 1 else layer
 
     @cached_property
     def width(self) -> int:
@@ -100,13 +114,13 @@ class Model:
 
     def heads(self, layer: int) -> int:
         """Return the heads of a layer."""
-        return self.at("attention.head_count", layer)
+        return self.at("attention.head_count", self.own(layer))
 
     def kv_heads(self, layer: int) -> int:
         """Return the heads of keys and values of a layer."""
         if self.value("attention.head_count_kv", -1) == -1:
             return self.heads(layer)
-        return self.at("attention.head_count_kv", layer)
+        return self.at("attention.head_count_kv", self.own(layer))
 
     @cached_property
     def _default_head(self) -> int:

@@ -86,7 +86,7 @@ def _is_quantized(cache_type: str | None) -> bool:
 
 def _is_encoder(model: Model) -> bool:
     architecture = ARCHITECTURES.get(model.architecture)
-    return architecture is not None and architecture.is_encoder
+    return architecture is not None and architecture.is_encoder and not architecture.has_logits
 
 
 def build_of(number: int | None, semver: str | None) -> Build:

@@ -20,7 +20,8 @@ FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_pro
 """Tensors that go with the first layer; where there are short convolutions the last norm has this name."""
 LOADED_FOR_DRAFTS = {
     "step35": ("attn_q_norm", "attn_k_norm", "attn_gate", "ffn_up", "ffn_down", "ffn_gate", "exp_probs_b",
-               "nextn.embed_tokens", "nextn.shared_head")
+               "nextn.embed_tokens", "nextn.shared_head"),
+    "hy_v3": ("ffn_up", "ffn_down", "ffn_gate", "exp_probs_b", "nextn.embed_tokens", "nextn.shared_head"),
 }  # fmt: skip
 """Tensors of multi-token prediction that are loaded although nothing uses them, by architecture."""
 ROTATION_NAMES = ("rope_freqs.", "rope_factors_")
@@ -98,7 +99,7 @@ def first_on_card(model: Model, gpu_layers: int) -> int:
 def is_loaded(model: Model, weight: Weight, unused: tuple[str, ...] = ()) -> bool:
     """Return whether the engine loads a tensor: not those of multi-token prediction."""
     block = weight.block
-    if block is not None and block >= model.layers:
+    if block is not None and block >= model.own_layers:
         return weight.name.split(".", 2)[2].startswith(LOADED_FOR_DRAFTS.get(model.architecture, ()))
     return not (unused and weight.name.startswith(unused))
 
