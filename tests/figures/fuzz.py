@@ -21,6 +21,7 @@ import shutil
 import struct
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,13 +88,14 @@ class Target:
             yield short
             return
         with self.path.open("r+b") as file:
+            kept = file.read(max(len(changed), len(self.header)))
+            file.seek(0)
             file.write(changed)
         try:
             yield self.path
         finally:
             with self.path.open("r+b") as file:
-                file.write(self.header)
-                file.write(bytes(max(0, len(changed) - len(self.header))))
+                file.write(kept)
 
     def _mutated(self, dice: random.Random) -> bytes:
         if dice.random() < 0.3:
@@ -131,7 +133,9 @@ def small_files() -> list[bytes]:
 def inspect(path: Path, records: Path) -> Outcome:
     """Run the whole command in a child with bounds."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        child = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no thread
+            child = os.fork()
         if child == 0:
             _in_child(path, records, out.fileno(), errors.fileno())
         _, raw, usage = os.wait4(child, 0)
