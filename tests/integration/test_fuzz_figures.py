@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_what_escapes_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     outcome = fuzz.inspect(model(tmp_path), tmp_path / "records")
     assert outcome.status == 99
     assert "Traceback RecursionError: too deep" in outcome.errors
-    assert "| traceback, or a defect reported as one | 1 |" in fuzz.report([outcome], fuzz.Counter())
+    assert "| traceback, or a defect reported as one | 1 |" in fuzz.report([outcome], Counter())
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
