@@ -44,10 +44,17 @@ class NotingMachine(Machine):
         super().__init__()
         self.started: dict[tuple[str, ...], None] = {}
 
-    def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        bounds: Bounds,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
         """Note and run."""
         self.started[tuple(argv)] = None
-        return super().run(argv, bounds=bounds, env=env)
+        return super().run(argv, bounds=bounds, env=env, cwd=cwd)
 
     def watch(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Watched:
         """Note and watch."""

@@ -54,6 +54,7 @@ def server_argv(binary_path: str, settings: LaunchSettings, capabilities: Capabi
     line.need(("--api-key-file",), settings.api_key_file, "API keys from a file")
     line.like_switch(("--no-ui", "--no-webui"), "a server without its web page")
     _comfort(line, settings)
+    _no_log_file(line)
     return _finish(binary_path, line, settings)
 
 
@@ -102,6 +103,15 @@ def can_chat_once(capabilities: Capabilities | None) -> bool:
     return capabilities is not None and all(
         capabilities.has(flag) for flag in ("--single-turn", "--conversation", "--jinja")
     )
+
+
+def writes_log_file(capabilities: Capabilities | None) -> bool:
+    """Say whether a one-shot program writes a log file into the working directory, whatever it is told.
+
+    Builds before September 2024 do; their --log-disable takes the load log away as well.
+    """
+    option = capabilities.find("--log-disable") if capabilities is not None else None
+    return option is not None and "trace log" in option.help.lower()
 
 
 def default_slots(capabilities: Capabilities | None) -> Literal["auto", "single"]:
@@ -350,18 +360,17 @@ def _comfort(line: _Line, settings: LaunchSettings) -> None:
     colors = line.option(("--log-colors",))
     if line.capabilities is None or (colors is not None and colors.value_hints):
         line.like(("--log-colors",), "off", "a log without colours")
-    _no_log_file(line)
     if settings.evidence:
         _evidence(line)
 
 
 def _no_log_file(line: _Line) -> None:
-    """Keep builds before September 2024 from writing a log file into the working directory.
+    """Keep servers before September 2024 from writing a log file into the working directory.
 
-    There --log-disable is about that file only. Later it silences the program, so it is never passed.
+    Theirs is about that file only. Any other --log-disable silences the program, and is never passed.
     """
     option = line.option(("--log-disable",))
-    if option is not None and re.search(r"trace log|logging to a file", option.help):
+    if option is not None and "logging to a file" in option.help:
         line.like_switch(("--log-disable",), "no log file in the working directory")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 import msgspec
@@ -45,14 +46,20 @@ def lost_its_output(generation: Generation, done: Completed) -> bool:
 
 
 def run_completion(
-    machine: Machine, argv: tuple[str, ...], ask: Ask, path: Literal["raw", "chat"] = "raw"
+    machine: Machine,
+    argv: tuple[str, ...],
+    ask: Ask,
+    path: Literal["raw", "chat"] = "raw",
+    *,
+    apart: bool = False,
 ) -> tuple[Generation, Completed]:
     """Run the completion program once, bounded, and read what it gave.
 
-    The generated text goes to standard output; what the load shows goes to standard error.
+    The generated text goes to standard output; what the load shows goes to standard error. `apart` runs it
+    in a folder that is removed afterwards, for builds that write files where they are started.
     """
     bounds = Bounds(wall_s=ask.timeout_s, keep_bytes=512 * KIB, total_bytes=OUTPUT_LIMIT + 4 * MIB)
-    done = machine.run(argv, bounds=bounds)
+    done = _run_apart(machine, argv, bounds) if apart else machine.run(argv, bounds=bounds)
     label = " ".join(masked(argv, ask))
     log = machine.keep(done.stderr.evidence("stderr", label))
     out = machine.keep(done.stdout.evidence("stdout", label)) if ask.is_ours else None
@@ -91,6 +98,16 @@ def run_completion(
         ),
         done,
     )
+
+
+def _run_apart(machine: Machine, argv: tuple[str, ...], bounds: Bounds) -> Completed:
+    """Run a command in a folder of its own; the paths in it are made whole for that."""
+    import tempfile
+
+    paths = {0, *(number + 1 for number, word in enumerate(argv) if word in {"--model", "-m"})}
+    whole = [os.path.abspath(word) if number in paths else word for number, word in enumerate(argv)]  # noqa: PTH100 - no pathlib here
+    with tempfile.TemporaryDirectory() as folder:
+        return machine.run(whole, bounds=bounds, cwd=folder)
 
 
 def ask_raw(client: HttpClient, ask: Ask) -> Generation:

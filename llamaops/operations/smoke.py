@@ -14,7 +14,7 @@ from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.generation import Generation, GenerationFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.load_log import parse_load_log
-from llamaops.launch.argv import Command, can_chat_once, completion_argv, server_argv
+from llamaops.launch.argv import Command, can_chat_once, completion_argv, server_argv, writes_log_file
 from llamaops.launch.settings import LaunchSettings
 from llamaops.operations.choose import NO_MODEL_HINT, NO_PROGRAM_HINT, Choice, choose_model, choose_program
 from llamaops.operations.generate import (
@@ -228,7 +228,9 @@ class _Run:
         while True:
             tries_left -= 1
             with self._session.step(f"generate-{path}", " ".join(masked(command.argv, ask))) as step:
-                generation, done = run_completion(self._machine, command.argv, ask, path)
+                generation, done = run_completion(
+                    self._machine, command.argv, ask, path, apart=self._writes_log_file()
+                )
                 if generation.stopped_at_bound:
                     step.end = "stopped_at_bound"
                 if not lost_its_output(generation, done):
@@ -237,6 +239,9 @@ class _Run:
                 step.detail = f"the program counted tokens and printed nothing: {step.detail}"
             if not tries_left:
                 return generation, done
+
+    def _writes_log_file(self) -> bool:
+        return writes_log_file(capabilities_of(self._seen["llama-completion"]))
 
     def _serve(self, *, raw: bool) -> None:
         """Start a throw-away server on loopback, ask it, and stop it."""

@@ -119,11 +119,19 @@ class Machine:
             raise OSError(errno.ENOSYS, f"{name} is not set")
         return value
 
-    def run(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Completed:
-        """Run a bounded child with the scrubbed environment, or with `env` as it is."""
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        bounds: Bounds,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        """Run a bounded child with the scrubbed environment, or with `env` as it is; here, or in `cwd`."""
         from llamaops.system import process
 
-        return process.run(argv, bounds=bounds, env=self.child_environment() if env is None else env)
+        chosen = self.child_environment() if env is None else env
+        return process.run(argv, bounds=bounds, env=chosen, cwd=cwd)
 
     def watch(self, argv: Sequence[str], *, bounds: Bounds, env: Mapping[str, str] | None = None) -> Watched:
         """Run a bounded child as `run` does and say which programs were seen running."""

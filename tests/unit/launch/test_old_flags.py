@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llamaops.facts.capabilities import Capabilities, parse_help
-from llamaops.launch.argv import completion_argv, server_argv, slots_shown
+from llamaops.launch.argv import completion_argv, server_argv, slots_shown, writes_log_file
 from llamaops.launch.settings import LaunchSettings
 
 FOLDER = Path(__file__).parents[2] / "data" / "engines"
@@ -46,7 +46,10 @@ def test_no_log_file_is_left_in_the_working_directory() -> None:
         "/bin/main", LaunchSettings(model_path="/m.gguf", seed=42), MAIN_2024, prompt="Hi", max_tokens=8,
         temperature=0.0,
     )  # fmt: skip
-    assert "--log-disable" in command.argv
+    assert "--log-disable" not in command.argv, "it would take the load log away"
+    assert writes_log_file(MAIN_2024)
+    assert not writes_log_file(SERVER_2026)
+    assert not writes_log_file(None)
     assert not [word for word in command.argv if word.startswith("-") and not MAIN_2024.has(word)]
 
 
