@@ -27,15 +27,62 @@ TYPES["Q8_0"] = gguf.GGMLQuantizationType.Q8_0
 FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}
 
 
-def vocabulary(words: Sequence[str]) -> tuple[list[bytes], list[int]]:
-    """Return tokens and their types: special ones, all bytes, printable characters, the words."""
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+CALL = (
+    "<tool_call>\n",
+    '{"name":',
+    ' "get_weather",',
+    ' "arguments":',
+    ' {"city":',
+    ' "Paris"}}',
+    "\n</tool_call>",
+)
+"""Pieces of a call of a tool, as templates of the Hermes kind have it."""
+TOOLS = """
+{%- if tools %}<|im_start|>system
+Call a function as JSON with name and arguments within <tool_call></tool_call>. There are these:
+<tools>
+{%- for tool in tools %}
+{{ tool | tojson }}
+{%- endfor %}
+</tools><|im_end|>
+{% endif %}
+{%- for message in messages %}
+{%- if message.role == 'tool' %}<|im_start|>user
+<tool_response>
+{{ message.content }}
+</tool_response><|im_end|>
+{% elif message.tool_calls %}<|im_start|>assistant
+{{ message.content or '' }}
+{%- for call in message.tool_calls %}
+<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% else %}<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+"""A chat template that knows tools; engines work out from it what a call looks like."""
+
+
+def vocabulary(words: Sequence[str], *, spaced: bool = True) -> tuple[list[bytes], list[int]]:
+    """Return tokens and their types: special ones, all bytes, printable characters, the words.
+
+    Args:
+        words: What the model says, one token each.
+        spaced: Whether a space stands before each word; else they are pieces as they are.
+    """
     tokens = [text.encode() for text in SPECIAL]
     types = [UNKNOWN] + [CONTROL] * (len(SPECIAL) - 1)
     tokens += [b"<0x%02X>" % byte for byte in range(256)]
     types += [BYTE] * 256
     characters = [chr(code) for code in range(33, 127)] + ["\N{LOWER ONE EIGHTH BLOCK}"]
     tokens += [character.encode() for character in characters]
-    tokens += [f"\N{LOWER ONE EIGHTH BLOCK}{word}".encode() for word in words]
+    said = [SPACE + word for word in words] if spaced else [word.replace(" ", SPACE) for word in words]
+    tokens += [word.encode() for word in said]
     types += [NORMAL] * (len(characters) + len(words))
     return tokens, types
 
@@ -86,6 +133,7 @@ def write_tiny_model(
     words: Sequence[str] = WORDS,
     ends: bool = False,
     name: str = "Tiny Test Model",
+    spaced: bool = True,
 ) -> Path:
     """Write a model that llama.cpp loads in milliseconds and return its path.
 
@@ -98,8 +146,9 @@ def write_tiny_model(
         words: What it says, one token each, at least two.
         ends: Whether it ends after the last word instead of beginning again.
         name: `general.name`.
+        spaced: Whether a space stands before each word; else they are pieces as they are.
     """
-    tokens, types = vocabulary(words)
+    tokens, types = vocabulary(words, spaced=spaced)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_type("model")
     writer.add_name(name)
@@ -124,6 +173,9 @@ def write_tiny_model(
     writer.add_bos_token_id(BOS)
     writer.add_eos_token_id(EOS)
     writer.add_add_bos_token(True)
+    if not spaced:
+        # A space before what follows a special token would keep the engine's grammar from taking the prompt.
+        writer.add_add_space_prefix(False)
     if template is not None:
         writer.add_chat_template(template)
     for tensor_name, tensor in weights(words, len(tokens), layers=layers, ends=ends).items():
