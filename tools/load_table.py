@@ -41,7 +41,7 @@ WITH_WINDOW: tuple[tuple[str, ...], ...] = (
 SMOKED: tuple[tuple[str, ...], ...] = (("--ctx-size", "512"), ("--ctx-size", "8192"))
 
 PARTS = (
-    ("KV cache", ("KV cache", "windowed KV cache"), "kv_buffers"),
+    ("KV cache", ("KV cache", "windowed KV cache", "indexer cache"), "kv_buffers"),
     ("compute", ("compute",), "compute_buffers"),
     ("output", ("output",), "output_buffers"),
 )
@@ -107,8 +107,10 @@ def value(fact: dict[str, Any]) -> Any:  # noqa: ANN401 - plain data, as JSON ha
 def rows_of(record: dict[str, Any], model: str, words: tuple[str, ...]) -> Iterator[Row]:
     """Yield the parts of a load; weights and what is copied for the processor's kernels apart."""
     fit, seen = record["facts"]["fit"], record["facts"]["load"]
-    build = value(record["facts"]["binary"]["version"]["semver"]) or value(seen["build_commit"]) or "?"
-    build = next((item.build for item in catalogue().values() if item.build and item.commit == build), build)
+    version = record["facts"]["binary"]["version"]
+    commit = value(version["commit"]) or "?"
+    ours = (item.build for item in catalogue().values() if item.build and item.commit == commit)
+    build = next(ours, None) or value(version["semver"]) or commit
     asked = " ".join(short(word) for word in words if word != "--") or "as trained"
     buffers = value(seen["weight_buffers"]) or []
     weights = sum(part["high_bytes"] for part in fit["parts"] if part["name"] == "weights")

@@ -33,7 +33,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """How an architecture's blocks are put together."""
 
     attention: str = "heads"
-    """`heads`, `mla` (compressed), `gated` (queries carry a gate) or empty."""
+    """`heads`, `mla` (compressed), `indexed` (compressed, to the best keys only), `gated` (queries carry a
+    gate) or empty."""
     recurrent: str = ""
     """Kind of the recurrent blocks: `mamba`, `mamba2`, `mamba_by_heads`, `shortconv`, `delta`, `delta_joint`,
     `kimi_delta`, `lightning`, `rwkv6`, `rwkv7`, `qrwkv6`, `arwkv7`."""
@@ -54,7 +55,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     attention), `single` (each layer is one part only), `per_layer` (each layer has an input of its own),
     `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
     they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
-    behind the parts where the header says so), `stablelm`."""
+    behind the parts where the header says so), `decoder` and `encoder_half` (of models with both),
+    `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -145,10 +147,13 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a tied head is a second copy on the host too: the head is made before the embedding."""
     has_deep_inputs: bool = False
     """Whether the first layers may each have a further part of the input added."""
-    has_indexer: bool = False
-    """Whether there are further caches that are not worked out."""
+    indexer: str = ""
+    """Which layers have an indexer that finds the best keys: `all`, `shared` (as the header says) or none."""
     has_head: bool = False
     """Whether an encoder nevertheless loads an output head."""
+    reads_encoder: bool = False
+    """Whether it is a decoder that reads an encoder's result: rows of a whole batch are wanted and
+    embeddings always kept."""
     has_logits: bool = False
     """Whether an encoder nevertheless computes logits (diffusion)."""
     wants_all_rows: bool = False
@@ -380,6 +385,16 @@ ARCHITECTURES: dict[str, Architecture] = {
     # Compressed keys and values.
     "mistral4": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
     "deepseek2": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
+    "deepseek32": Architecture(attention="indexed", indexer="all", expert_norm="key", expert_gate="key"),
+    "glm-dsa": Architecture(
+        attention="indexed", indexer="shared", expert_norm="key", expert_gate="key", expert_gate_default=2,
+    ),
+    # An encoder and a decoder.
+    "t5": Architecture(order="decoder", reads_encoder=True, rope="none", head_norm="none", ffn="gelu"),
+    "t5encoder": Architecture(
+        order="encoder_half", rope="none", head_norm="none", ffn="gelu", is_encoder=True, has_head=True,
+        has_idle_cache=True,
+    ),
     # Recurrent.
     "mamba": Architecture(attention="", recurrent="mamba", recurrent_layers="all"),
     "mamba2": Architecture(attention="", recurrent="mamba2", recurrent_layers="all"),

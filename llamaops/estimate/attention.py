@@ -146,7 +146,7 @@ def attend(
 ) -> Tensor:
     """Store keys and values, attend, and project the result."""
     if b.arch.is_encoder:
-        cur = _attend_without_cache(b, layer, q, k, v)
+        cur = _attend_without_cache(b, layer, q, k, v, kq_bias)
     else:
         cur = _attend_with_cache(b, layer, q, k, v, kq_bias)
     if b.in_block(layer, "attn_sub_norm") is not None:
@@ -156,14 +156,17 @@ def attend(
     return cur
 
 
-def _attend_without_cache(b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _attend_without_cache(
+    b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor, kq_bias: Tensor | None
+) -> Tensor:
     for tensor in (q, k, v):
         b.g.expand(tensor)
     mask = b.encoder_mask(windowed=b.layout.windowed[layer])
     if b.load.build.pads_encoders:
         more = mask.ne[0] - b.tokens
         k, v = b.g.pad(k, 0, 0, more), b.g.pad(v, 0, 0, more)
-    return scores(b, q, k, v, mask, layer)
+        kq_bias = b.g.pad(kq_bias, more) if kq_bias is not None and more else kq_bias
+    return scores(b, q, k, v, mask, layer, kq_bias=kq_bias)
 
 
 def _attend_with_cache(
@@ -180,7 +183,7 @@ def _attend_with_cache(
     for tensor in (q, k, v) if b.has_windows else (q, v, k):
         g.expand(tensor)
     keys, values = cache_tensors(b, layer, cache, windowed=windowed)
-    g.expand(store_keys(b, cache, keys, k))
+    g.expand(store_keys(b, cache.ids_k, keys, k))
     g.expand(store_values(b, cache, values, v))
     return _read(b, layer, layer, cache, q, kq_bias, windowed=windowed)
 
@@ -218,13 +221,13 @@ def cache_tensors(b: Building, layer: int, cache: CacheView, *, windowed: bool) 
     return keys, values
 
 
-def store_keys(b: Building, cache: CacheView, keys: Tensor, k: Tensor) -> Tensor:
-    """Write new keys into the cache."""
+def store_keys(b: Building, ids: Tensor, keys: Tensor, k: Tensor) -> Tensor:
+    """Write new keys into the cache, to the places that an input names."""
     g = b.g
     rows = g.view(k, (k.ne[0] * k.ne[1], k.ne[2]), (k.nb[2],))
     if b.load.streams > 1:
         keys = g.reshape(keys, keys.ne[0], keys.ne[1] * keys.ne[2])
-    return g.set_rows(keys, rows, cache.ids_k)
+    return g.set_rows(keys, rows, ids)
 
 
 def store_values(b: Building, cache: CacheView, values: Tensor, v: Tensor) -> Tensor:
@@ -352,59 +355,72 @@ def attend_compressed(b: Building, cur: Tensor, layer: int) -> Tensor:
     Source: src/models/deepseek2.cpp.
     """
     g, model, tokens = b.g, b.model, b.tokens
-    heads = model.heads(layer)
-    is_mla = model.is_mla
-    key = model.number("attention.key_length_mla") if is_mla else model.key_length()
-    value = model.number("attention.value_length_mla") if is_mla else model.value_length()
-    rotated, rank = model.rotated, model.number("attention.kv_lora_rank")
-    plain = key - rotated
     if b.in_block(layer, "attn_q") is None:
-        q = b.project(
-            b.named_norm(b.project(cur, layer, "attn_q_a"), layer, "attn_q_a_norm"), layer, "attn_q_b"
-        )
+        low = b.named_norm(b.project(cur, layer, "attn_q_a"), layer, "attn_q_a_norm")
+        q = b.project(low, layer, "attn_q_b")
     else:
         q = b.project(cur, layer, "attn_q")
+    if model.is_mla:
+        return attend_keys_only(b, layer, *absorb(b, cur, q, layer))
+    heads, key, value = model.heads(layer), model.key_length(), model.value_length()
+    compressed, k_rotated = _compressed(b, cur, layer)
+    plain = key - model.rotated
+    kv = g.mul_mat(b.need_in_block(layer, "attn_kv_b"), compressed)
+    part = row_bytes(F32, plain + value)
+    k_plain = g.view(kv, (plain, heads, tokens), (part, part * heads))
+    v = g.cont(g.view(kv, (value, heads, tokens), (part, part * heads)))
     q = g.reshape(q, key, heads, tokens)
+    q = g.rope(q, b.positions) if does_rope(b, layer) else q
+    k = g.concat(k_plain, g.repeat(k_rotated, model.rotated, heads, tokens), 0)
+    return attend(b, layer, _scaled(b, q), k, v, output="attn_output")
+
+
+def _compressed(b: Building, cur: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    """Return the compressed keys and values, and the part of the keys that is rotated."""
+    g, tokens = b.g, b.tokens
+    rotated, rank = b.model.rotated, b.model.number("attention.kv_lora_rank")
     joint = g.mul_mat(b.need_in_block(layer, "attn_kv_a_mqa"), cur)
     row = row_bytes(F32, rank + rotated)
-    compressed = g.view(joint, (rank, tokens), (row,))
     k_rotated = g.view(joint, (rotated, 1, tokens), (row, row))
-    ropes = does_rope(b, layer)
-    if ropes:
+    if does_rope(b, layer):
         k_rotated = g.rope(k_rotated, b.positions)
-    compressed = b.named_norm(compressed, layer, "attn_kv_a_norm")
-    if not is_mla:
-        kv = g.mul_mat(b.need_in_block(layer, "attn_kv_b"), compressed)
-        part = row_bytes(F32, plain + value)
-        k_plain = g.view(kv, (plain, heads, tokens), (part, part * heads))
-        v = g.cont(g.view(kv, (value, heads, tokens), (part, part * heads)))
-        q = g.rope(q, b.positions) if ropes else q
-        k = g.concat(k_plain, g.repeat(k_rotated, rotated, heads, tokens), 0)
-        return attend(b, layer, q, k, v, output="attn_output")
+    return b.named_norm(g.view(joint, (rank, tokens), (row,)), layer, "attn_kv_a_norm"), k_rotated
+
+
+def _scaled(b: Building, q: Tensor) -> Tensor:
+    return q if b.attention_scale is None else b.g.mul(q, b.attention_scale)
+
+
+def absorb(b: Building, cur: Tensor, q: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries that have taken in what keys are decompressed with, and keys and values compressed."""
+    g, model, tokens = b.g, b.model, b.tokens
+    key, rotated = model.number("attention.key_length_mla"), model.rotated
+    heads, plain = model.heads(layer), key - rotated
+    compressed, k_rotated = _compressed(b, cur, layer)
+    q = g.reshape(q, key, heads, tokens)
     q_plain = g.view(q, (plain, heads, tokens), (q.nb[1], q.nb[2]))
     q_rotated = g.view(q, (rotated, heads, tokens), (q.nb[1], q.nb[2]))
-    if ropes:
+    if does_rope(b, layer):
         q_rotated = g.rope(q_rotated, b.positions)
     absorbed = g.mul_mat(b.need_in_block(layer, "attn_k_b"), g.permute(q_plain, 0, 2, 1, 3))
     q = g.concat(g.permute(absorbed, 0, 2, 1, 3), q_rotated, 0)
-    compressed = g.reshape(compressed, rank, 1, tokens)
-    k = g.concat(compressed, k_rotated, 0)
-    if b.attention_scale is not None:
-        q = g.mul(q, b.attention_scale)
-    return attend_keys_only(b, layer, q, k, compressed)
+    compressed = g.reshape(compressed, compressed.ne[0], 1, tokens)
+    return _scaled(b, q), g.concat(compressed, k_rotated, 0), compressed
 
 
-def attend_keys_only(b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def attend_keys_only(
+    b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None
+) -> Tensor:
     """Attend where the cache of keys also serves as values."""
     g, cache = b.g, b.full_cache
     for tensor in (q, v, k):
         g.expand(tensor)
     keys = b.lasting(b.load.key_type, (k.ne[0], cache.cells, b.load.streams), f"cache_k.{layer}")
-    g.expand(store_keys(b, cache, keys, k))
+    g.expand(store_keys(b, cache.ids_k, keys, k))
     key_view = view_keys(b, cache, keys, k.ne[0], 1)
     value_view = g.view(key_view, (v.ne[0], *key_view.ne[1:]), key_view.nb[1:])
     decompress = b.need_in_block(layer, "attn_v_b")
-    cur = scores(b, q, key_view, value_view, cache.mask, layer, decompress=decompress)
+    cur = scores(b, q, key_view, value_view, mask or cache.mask, layer, decompress=decompress)
     return b.project(cur, layer, "attn_output")
 
 

@@ -91,6 +91,8 @@ class Building:
         self._weights: dict[str, Tensor] = {}
         self.input_row = 0
         self.early_rows: Tensor | None = None
+        self.best_keys: Tensor | None = None
+        self.prefix = ""
 
     # Weights
 
@@ -138,7 +140,7 @@ class Building:
 
     def in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor | None:
         """Return a tensor of a block; the norms of falcon-h1 have no kind in their names."""
-        plain = f"blk.{self.model.own(layer)}.{name}"
+        plain = f"{self.prefix}blk.{self.model.own(layer)}.{name}"
         return self.weight(f"{plain}.{kind}") or (self.weight(plain) if kind == "weight" else None)
 
     def need_in_block(self, layer: int, name: str, kind: str = "weight") -> Tensor:
@@ -146,7 +148,7 @@ class Building:
 
         Raises: KeyError.
         """
-        return self.need(f"blk.{self.model.own(layer)}.{name}.{kind}")
+        return self.need(f"{self.prefix}blk.{self.model.own(layer)}.{name}.{kind}")
 
     # Inputs
 

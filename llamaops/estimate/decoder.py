@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llamaops.estimate import attention, linear_mixers, mamba_variants, recurrent_mixers
+from llamaops.estimate import (
+    attention,
+    encoder_decoder,
+    linear_mixers,
+    mamba_variants,
+    recurrent_mixers,
+    sparse_attention,
+)
 from llamaops.estimate.alternating import alternating_layers
 from llamaops.estimate.architectures import Architecture
 from llamaops.estimate.building import Building
@@ -24,6 +31,7 @@ Mixer = Callable[[Building, Tensor, int], Tensor]
 MIXERS: dict[str, Mixer] = {
     "heads": attention.attend_heads,
     "mla": attention.attend_compressed,
+    "indexed": sparse_attention.attend_indexed,
     "gated": attention.attend_gated,
     "mamba": recurrent_mixers.mamba,
     "mamba2": recurrent_mixers.mamba2,
@@ -48,18 +56,22 @@ def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Grap
     b = Building(model, architecture, load, tokens=tokens, outputs=outputs)
     cur = b.embed()
     cur = _first(b, cur)
-    if architecture.recurrent in {"rwkv6", "rwkv7"}:
-        cur = rwkv_layers(b, cur)
-    elif architecture.recurrent in {"qrwkv6", "arwkv7"}:
-        cur = rwkv_with_ffn_layers(b, cur)
-    elif architecture.order == "alternating":
-        cur = alternating_layers(b, cur)
-    elif architecture.order == "per_layer":
-        cur = per_layer_layers(b, cur)
-    else:
-        cur = _layers(b, cur)
-    _finish(b, cur)
+    build = _WHOLE.get(architecture.recurrent) or _WHOLE.get(architecture.order, _layers)
+    _finish(b, build(b, cur))
     return b.g
+
+
+_WHOLE: dict[str, Callable[[Building, Tensor], Tensor]] = {
+    "rwkv6": rwkv_layers,
+    "rwkv7": rwkv_layers,
+    "qrwkv6": rwkv_with_ffn_layers,
+    "arwkv7": rwkv_with_ffn_layers,
+    "alternating": alternating_layers,
+    "per_layer": per_layer_layers,
+    "decoder": encoder_decoder.decoder_layers,
+    "encoder_half": encoder_decoder.encoder_layers,
+}
+"""What builds all layers of an architecture at once, by its recurrent part or its order."""
 
 
 def _first(b: Building, cur: Tensor) -> Tensor:
@@ -337,8 +349,8 @@ def _finish(b: Building, cur: Tensor) -> None:
 def _last_norm(b: Building, cur: Tensor) -> Tensor:
     """Norm the result; models with short convolutions keep its weights under the input's name."""
     name = "token_embd_norm" if b.arch.recurrent == "shortconv" else "output_norm"
-    if b.arch.is_encoder and b.weight(f"enc.{name}.weight") is not None:
-        name = f"enc.{name}"
+    prefixes = (prefix for prefix in ("dec.", "enc.") if b.weight(f"{prefix}{name}.weight") is not None)
+    name = f"{next(prefixes, '')}{name}"
     return b.norm(cur, b.weight(f"{name}.weight"), b.weight(f"{name}.bias"))
 
 

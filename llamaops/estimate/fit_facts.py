@@ -12,7 +12,8 @@ class MemoryPart(Shape, frozen=True, kw_only=True):
     """One part of what a load takes; both ends are equal where the figure is exact."""
 
     name: str
-    """`weights`, `KV cache`, `windowed KV cache`, `recurrent state`, `compute`, `output`, `projector` ..."""
+    """`weights`, `KV cache`, `windowed KV cache`, `indexer cache`, `recurrent state`, `compute`, `output`,
+    `projector` ..."""
     place: Literal["host", "device"]
     """Where it lies."""
     low_bytes: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from llamaops.estimate.architectures import ARCHITECTURES
 from llamaops.estimate.graph import row_bytes
 from llamaops.estimate.model import Model
-from llamaops.estimate.plan import Layout, Load, window_cells
+from llamaops.estimate.plan import Layout, Load, has_indexer, window_cells
 
 
 class CacheBytes(msgspec.Struct, frozen=True):
@@ -18,6 +19,7 @@ class CacheBytes(msgspec.Struct, frozen=True):
 
     full: dict[int, int]
     windowed: dict[int, int]
+    indexer: dict[int, int]
 
 
 def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = None) -> CacheBytes:
@@ -39,7 +41,13 @@ def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = 
         for layer in range(model.layers, model.blocks):
             row = _row(model, load, layer, widest, windowed=False)
             full[layer] = load.sequence_tokens * load.streams * row
-    return CacheBytes(full, windowed)
+    size = model.number("attention.indexer.key_length")
+    indexer = {
+        layer: load.sequence_tokens * load.streams * row_bytes(load.key_type, size)
+        for layer in range(model.layers)
+        if has_indexer(model, ARCHITECTURES.get(model.architecture), layer)
+    }
+    return CacheBytes(full, windowed, indexer)
 
 
 def _widest_value(model: Model, layout: Layout) -> int:

@@ -22,6 +22,7 @@ CACHE_FORMULA = "cells x streams x (K row + V row), for each layer (llama_kv_cac
 WINDOW_FORMULA = (
     "min(cells, window x sequences + batch, padded to 256) x (K row + V row) (llama_kv_cache_iswa)"
 )
+INDEXER_FORMULA = "cells x streams x K row of the indexer, for each layer that has one (llama_kv_cache_dsa)"
 STATE_FORMULA = "4 x sequences x (convolution + scan state), for each layer (llama_memory_recurrent)"
 OUTPUT_FORMULA = "4 x sequences x (vocabulary + embedding where asked for) (llama_context::output_reserve)"
 REPLAY_FORMULA = "replay of the graph allocator on the graph that the engine reserves (ggml-alloc.c)"
@@ -163,6 +164,7 @@ def _context(
     for name, by_layer, formula in (
         ("KV cache", caches.full, CACHE_FORMULA),
         ("windowed KV cache", caches.windowed, WINDOW_FORMULA),
+        ("indexer cache", caches.indexer, INDEXER_FORMULA),
         ("recurrent state", states, STATE_FORMULA),
     ):
         for place, size in _by_place(model, load, by_layer).items():
@@ -174,8 +176,6 @@ def _context(
                 f"the architecture {model.architecture!r} has no entry, and its header speaks of {signs}: "
                 "its caches may be of another size"
             )
-    elif architecture.has_indexer:
-        unknown.append("this architecture has further caches for its indexer, which are not worked out")
 
 
 def _signs(model: Model) -> str:

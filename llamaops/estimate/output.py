@@ -7,7 +7,7 @@ embeddings where asked for.
 from __future__ import annotations
 
 from llamaops.estimate.model import Model
-from llamaops.estimate.plan import Load
+from llamaops.estimate.plan import Load, architecture_of
 
 F32_BYTES = 4
 
@@ -18,4 +18,6 @@ def output_bytes(model: Model, load: Load) -> int:
     Units: bytes.
     """
     out_width = model.number("embedding_length_out", model.width)
-    return F32_BYTES * load.slots * (model.vocabulary + (out_width if load.embeddings else 0))
+    architecture = architecture_of(model)
+    keeps = load.embeddings or (architecture is not None and architecture.reads_encoder)
+    return F32_BYTES * load.slots * (model.vocabulary + (out_width if keeps else 0))

@@ -75,7 +75,7 @@ class _Placing:
 
     def _owned(self, name: str) -> int:
         kind, _, number = name.rpartition(".")
-        if kind in {"cache_k", "cache_v", "state.r", "state.s"}:
+        if kind in {"cache_k", "cache_v", "cache_i", "state.r", "state.s"}:
             on_card = self._load.offloads_cache and int(number) >= self.first
             return DEVICE if on_card else HOST
         if name.endswith((AS_HEAD, ON_HOST)):

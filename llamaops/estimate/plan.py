@@ -8,6 +8,9 @@ from llamaops.estimate.architectures import ARCHITECTURES, Architecture
 from llamaops.estimate.model import Model
 from llamaops.launch.settings import pad
 
+SHARES_INDEXER = 2**20
+"""Context from which on layers share an indexer where the header does not tell."""
+
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between builds; the defaults are those of recent ones."""
@@ -125,6 +128,21 @@ def layout_of(model: Model, architecture: Architecture | None) -> Layout:
     else:
         attends = [not r and model.kv_heads(i) > 0 for i, r in enumerate(recurrent)]
     return Layout(tuple(windowed), tuple(recurrent), tuple(attends), tokens)
+
+
+def has_indexer(model: Model, architecture: Architecture | None, layer: int) -> bool:
+    """Return whether a layer has an indexer that finds the keys to attend to, and a cache for it.
+
+    Source: load_arch_hparams of glm-dsa.cpp: of GLM 5.2, known by its context, one layer in four has.
+    """
+    if architecture is None or not architecture.indexer:
+        return False
+    listed = model.value("attention.indexer.types", -1)
+    if isinstance(listed, tuple):
+        return layer < len(listed) and bool(listed[layer])
+    if architecture.indexer == "shared" and model.trained_context >= SHARES_INDEXER:
+        return layer <= 1 or layer % 4 == 2  # noqa: PLR2004 - the engine's own table
+    return True
 
 
 def _interval(model: Model, default: int) -> list[bool]:

@@ -56,7 +56,7 @@ def load_for(
     context = plan.n_ctx or 0
     sequence = plan.n_ctx_seq or context
     embeddings = settings.embeddings or _is_encoder(model)
-    one_each = front_end == "server" and not embeddings
+    one_each = front_end == "server" and not embeddings and not _reads_encoder(model)
     load = Load(
         context_tokens=context,
         sequence_tokens=sequence,
@@ -122,6 +122,11 @@ def least_build_of(number: int | None, semver: str | None) -> Build:
             else found
         )
     return found if semver else OLDEST
+
+
+def _reads_encoder(model: Model) -> bool:
+    architecture = ARCHITECTURES.get(model.architecture)
+    return architecture is not None and architecture.reads_encoder
 
 
 def _gpu_layers(model: Model, text: str | None) -> int:

@@ -21,6 +21,8 @@ FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_pro
 LOADED_FOR_DRAFTS = {
     "step35": ("attn_q_norm", "attn_k_norm", "attn_gate", "ffn_up", "ffn_down", "ffn_gate", "exp_probs_b",
                "nextn.embed_tokens", "nextn.shared_head"),
+    "deepseek32": ("exp_probs_b",),
+    "glm-dsa": ("exp_probs_b",),
     "hy_v3": ("ffn_up", "ffn_down", "ffn_gate", "exp_probs_b", "nextn.embed_tokens", "nextn.shared_head"),
 }  # fmt: skip
 """Tensors of multi-token prediction that are loaded although nothing uses them, by architecture."""

@@ -12,8 +12,8 @@ from llamaops.estimate.room import with_context
 from llamaops.operations.fit import FitRequest, read_model
 from llamaops.system.machine import Machine
 
-PARTS = ("weights", "KV cache", "windowed KV cache", "recurrent state", "compute", "output")
-COLOURS = ("#4c72b0", "#dd8452", "#c44e52", "#8172b3", "#55a868", "#937860")
+PARTS = ("weights", "KV cache", "windowed KV cache", "indexer cache", "recurrent state", "compute", "output")
+COLOURS = ("#4c72b0", "#dd8452", "#c44e52", "#ccb974", "#8172b3", "#55a868", "#937860")
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 70, 40, 190, 50
 STEPS = 33
 GIB = 2**30
