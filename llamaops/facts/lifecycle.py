@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from llamaops.schema.fact import Fact
+from llamaops.facts.process_memory import ProcessMemory
+from llamaops.schema.fact import Fact, not_attempted
 from llamaops.schema.shape import Shape
 
 
@@ -36,6 +37,8 @@ class LifecycleFacts(Shape, frozen=True, kw_only=True):
     """Seconds from the start of the process until it was ready."""
     ready_lag_s: Fact[float]
     """Seconds from the log's own listening line until llamaops knew that it was ready."""
+    memory_when_ready: Fact[ProcessMemory] = not_attempted("it did not become ready")
+    """What the process held of the host's memory when it was ready, before any request."""
     first_error: Fact[str]
     """The first error line of the log when the start failed."""
     log_end: tuple[str, ...] = ()

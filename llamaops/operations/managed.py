@@ -10,6 +10,7 @@ import msgspec
 
 from llamaops.facts.lifecycle import HealthPoll, LifecycleFacts
 from llamaops.facts.load_log import LoadFacts, LoadLogReader
+from llamaops.facts.process_memory import ProcessMemory, collect_process_memory
 from llamaops.schema.fact import Fact, Known, Source, Unknown, known, not_attempted
 from llamaops.system.http import Exchange, HttpClient, HttpFailure
 from llamaops.system.machine import Machine
@@ -54,6 +55,7 @@ class Managed:
         self._started = 0.0
         self._listening_at: float | None = None
         self._ready_at: float | None = None
+        self._memory: Fact[ProcessMemory] = not_attempted("it did not become ready")
         self._holder: Fact[str] = not_attempted("the server was not started")
         self._ended_after_ready = False
         self._elsewhere: tuple[str, ...] = ()
@@ -111,6 +113,7 @@ class Managed:
             if ready and self.process.poll() is None:
                 self._ready_at = clock.monotonic()
                 self.process.mark_ready()
+                self._memory = collect_process_memory(self._machine, self.process.pid or 0)
                 return True
             if not ready and self._listens_elsewhere(answer):
                 return False
@@ -166,6 +169,7 @@ class Managed:
             health=tuple(self._health),
             ready_s=self._ready_s(source),
             ready_lag_s=self._ready_lag(source),
+            memory_when_ready=self._memory,
             first_error=self._first_error(source),
             log_end=() if self.is_ready and not self._died() else self._log_end(),
             end=self._end(source),

@@ -19,6 +19,10 @@ def hold(model: str, bin_dir: Path, words: tuple[str, ...]) -> None:
     assert {name: row.difference for name, row in rows.items() if row.difference != "0"}.keys() <= {COPIED}
     found = {one["check"]: one["status"] for one in record["findings"]}
     assert found["fit.prediction-agrees-with-load"] == "passed"
+    if "lifecycle" in record["facts"]:
+        assert found["fit.process-memory-is-as-predicted"] == "passed"
+        memory = record["facts"]["lifecycle"]["memory_when_ready"]["value"]
+        assert memory["file_bytes"] > rows["weights"].reported / 2, "the model is mapped"
 
 
 @pytest.mark.llamacpp

@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from llamaops.checks.fit import engine_agrees, memory_fits_devices, memory_fits_host
-from llamaops.checks.load_fit import prediction_agrees
+from llamaops.checks.load_fit import OWN_SLACK, prediction_agrees
 from llamaops.checks.registry import NotApplicable, Verdict, all_checks, run_check
 from llamaops.estimate.fit_facts import EngineAnswer, FitFacts, MemoryPart
 from llamaops.facts.load_log import parse_load_log
 from llamaops.facts.load_log_buffers import Buffer
+from llamaops.facts.process_memory import ProcessMemory
 from llamaops.schema.fact import Source, Unknown, known, not_attempted
+from tests.unit.checks.test_lifecycle import lifecycle
 
 MIB = 2**20
 SOURCE = Source(kind="computed", name="test")
@@ -136,3 +138,39 @@ def test_a_band_agrees_with_whatever_lies_in_it() -> None:
 def test_a_log_without_buffers_is_no_evidence() -> None:
     assert isinstance(prediction_agrees(fit(), load()), NotApplicable)
     assert status("fit.prediction-agrees-with-load", fit(), load()) == "not applicable"
+
+
+def holding(own_bytes: int, file_bytes: int = 800 * MIB) -> Any:
+    memory = ProcessMemory(resident_bytes=own_bytes + file_bytes, own_bytes=own_bytes, file_bytes=file_bytes)
+    return lifecycle(memory_when_ready=known(memory, SOURCE))
+
+
+def weights(*buffers: tuple[str, int]) -> Any:
+    found = tuple(Buffer(name=name, size_bytes=size * MIB, place="host") for name, size in buffers)
+    return msgspec.structs.replace(load(), weight_buffers=known(found, SOURCE))
+
+
+PROCESS = "fit.process-memory-is-as-predicted"
+PREDICTED = 151 * MIB
+
+
+def test_a_process_holds_its_buffers_and_what_it_copied() -> None:
+    mapped = weights(("CPU_Mapped", 800), ("CPU_REPACK", 50))
+    assert status(PROCESS, fit(), mapped, holding(PREDICTED + 50 * MIB + OWN_SLACK)) == "passed"
+    assert status(PROCESS, fit(), mapped, holding(PREDICTED + 51 * MIB + OWN_SLACK)) == "failed"
+    assert status(PROCESS, fit(), mapped, holding(20 * MIB)) == "passed", "not touched yet"
+
+
+def test_weights_that_are_not_mapped_are_its_own() -> None:
+    assert status(PROCESS, fit(), weights(("CPU", 800)), holding(PREDICTED + 800 * MIB, 9 * MIB)) == "passed"
+    assert status(PROCESS, fit(), weights(("CPU_Mapped", 800)), holding(PREDICTED + 800 * MIB)) == "failed"
+
+
+def test_process_memory_is_not_judged_where_it_says_nothing() -> None:
+    card = fit(parts=(part("weights", 800, place="device"),))
+    assert status(PROCESS, card, weights(), holding(1)) == "not applicable"
+    late = lifecycle(ready_s=Unknown(why="absent", detail="never ready", source=SOURCE))
+    assert status(PROCESS, fit(), weights(), late) == "not applicable"
+    assert status(PROCESS, fit(), weights(), lifecycle()) == "unknown"
+    old = msgspec.structs.replace(weights(), era=known("2024", SOURCE))
+    assert status(PROCESS, fit(), old, holding(1)) == "unknown"
