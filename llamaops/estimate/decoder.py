@@ -43,6 +43,8 @@ MIXERS: dict[str, Mixer] = {
     "mamba_by_heads": mamba_variants.mamba_by_heads,
 }
 NO_POOLING, MEAN, FIRST, LAST, RANK = range(5)
+RANK_BY_MEAN, RANK_WITH_SOFT_MAX = frozenset({"modern-bert"}), frozenset({"qwen3", "qwen3vl"})
+"""Architectures whose rerankers take the mean of all tokens, and whose end in a soft-max."""
 
 
 def reserved_graph(model: Model, architecture: Architecture, load: Load) -> Graph:
@@ -336,7 +338,7 @@ def _finish(b: Building, cur: Tensor) -> None:
     logits = None
     if arch.scales_hidden:
         cur = g.scale(cur)
-    if not arch.is_encoder or arch.has_logits:
+    if _computes_logits(b):
         logits = _logits(b, cur)
         cur = logits
     g.expand(cur)
@@ -344,6 +346,13 @@ def _finish(b: Building, cur: Tensor) -> None:
     for tensor in (hidden, embedded, logits):
         if tensor is not None:
             tensor.is_output = True
+
+
+def _computes_logits(b: Building) -> bool:
+    """Return whether there are logits: builds that mix inputs leave them out where results are pooled."""
+    if b.load.embeddings and b.load.pooling and b.load.build.mixes_inputs:
+        return False
+    return not b.arch.is_encoder or b.arch.has_logits
 
 
 def _last_norm(b: Building, cur: Tensor) -> Tensor:
@@ -378,11 +387,15 @@ def _pool(b: Building, embedded: Tensor) -> None:
     if not load.embeddings:
         return
     cur = embedded
-    if load.pooling == MEAN:
+    default = MEAN if b.model.architecture in RANK_BY_MEAN else FIRST
+    by_mean = load.pooling == RANK and b.model.number("classifier.pooling_type", default) == MEAN
+    if load.pooling == MEAN or by_mean:
         mean = Graph.input(F32, (b.tokens, b.sequences), "mean")
         cur = g.mul_mat(g.cont(g.transpose(embedded)), mean)
     elif load.pooling in {FIRST, LAST, RANK}:
         cur = g.get_rows(embedded, Graph.input(I32, (b.sequences,), "chosen"))
+    if load.pooling == RANK:
+        cur = _rank(b, cur)
     cur.is_output = True
     g.expand(cur)
     for name in ("dense_2.weight", "dense_3.weight"):
@@ -391,3 +404,20 @@ def _pool(b: Building, embedded: Tensor) -> None:
             cur = g.mul_mat(matrix, cur)
     cur.is_output = True
     g.expand(cur)
+
+
+def _rank(b: Building, cur: Tensor) -> Tensor:
+    """Return what a reranker's head makes of the pooled result."""
+    g = b.g
+    head, norm, last = (b.weight(f"{name}.weight") for name in ("cls", "cls.norm", "cls.output"))
+    if head is not None:
+        cur = g.unary(_with_bias(b, g.mul_mat(head, cur), "cls"))
+        cur = cur if norm is None else b.norm(cur, norm, kind="layer")
+    if last is not None:
+        cur = _with_bias(b, g.mul_mat(last, cur), "cls.output")
+    return g.soft_max(cur) if b.model.architecture in RANK_WITH_SOFT_MAX else cur
+
+
+def _with_bias(b: Building, cur: Tensor, name: str) -> Tensor:
+    bias = b.weight(f"{name}.bias")
+    return cur if bias is None else b.g.add(cur, bias)
