@@ -37,7 +37,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     gate) or empty."""
     recurrent: str = ""
     """Kind of the recurrent blocks: `mamba`, `mamba2`, `mamba_by_heads`, `shortconv`, `delta`, `delta_joint`,
-    `kimi_delta`, `lightning`, `rwkv6`, `rwkv7`, `qrwkv6`, `arwkv7`."""
+    `kimi_delta`, `bounded_delta`, `lightning`, `rwkv6`, `rwkv7`, `qrwkv6`, `arwkv7`."""
     recurrent_layers: str = ""
     """`all`, `no_kv_heads`, `interval` or `beside` (each layer has attention and a recurrent part)."""
     full_interval: int = 4
@@ -426,6 +426,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "kimi-linear": Architecture(
         attention="mla", rope="none", recurrent="kimi_delta", recurrent_layers="no_kv_heads",
         expert_gate="key",
+    ),
+    "bailingmoe3": Architecture(
+        attention="mla", gates_result=True, recurrent="bounded_delta", recurrent_layers="no_kv_heads",
+        expert_norm="key", expert_gate="key", gathers_late=True, norms_before_gathering=True, positions=4,
     ),
     "minimax-01": Architecture(
         recurrent="lightning", recurrent_layers="interval", full_interval=8, order="normed_residual",

@@ -57,11 +57,15 @@ def attend_heads(b: Building, cur: Tensor, layer: int) -> Tensor:
 def _gated_result(b: Building, attended: Tensor, cur: Tensor, layer: int) -> Tensor:
     """Gate the result of attention, element by element or head by head."""
     g, heads = b.g, b.model.heads(layer)
-    gate = g.unary(b.project(cur, layer, "attn_gate"))
+    gate = b.project(cur, layer, "attn_gate")
     if gate.ne[0] == attended.ne[0]:
-        return g.mul(attended, gate)
+        return g.mul(attended, g.unary(gate))
     by_head = g.reshape(attended, attended.ne[0] // heads, heads, b.tokens)
-    return g.reshape(g.mul(by_head, g.reshape(gate, 1, heads, b.tokens)), *attended.ne)
+    if b.arch.attention == "mla":
+        gate = g.unary(g.reshape(gate, 1, heads, b.tokens))
+    else:
+        gate = g.reshape(g.unary(gate), 1, heads, b.tokens)
+    return g.reshape(g.mul(by_head, gate), *attended.ne)
 
 
 def _joined_norm(b: Building, heads: Tensor, layer: int, name: str) -> Tensor:
@@ -361,7 +365,7 @@ def attend_compressed(b: Building, cur: Tensor, layer: int) -> Tensor:
     else:
         q = b.project(cur, layer, "attn_q")
     if model.is_mla:
-        return attend_keys_only(b, layer, *absorb(b, cur, q, layer))
+        return attend_keys_only(b, layer, *absorb(b, cur, q, layer), gated_by=cur)
     heads, key, value = model.heads(layer), model.key_length(), model.value_length()
     compressed, k_rotated = _compressed(b, cur, layer)
     plain = key - model.rotated
@@ -409,7 +413,14 @@ def absorb(b: Building, cur: Tensor, q: Tensor, layer: int) -> tuple[Tensor, Ten
 
 
 def attend_keys_only(
-    b: Building, layer: int, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None
+    b: Building,
+    layer: int,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    gated_by: Tensor | None = None,
 ) -> Tensor:
     """Attend where the cache of keys also serves as values."""
     g, cache = b.g, b.full_cache
@@ -421,6 +432,8 @@ def attend_keys_only(
     value_view = g.view(key_view, (v.ne[0], *key_view.ne[1:]), key_view.nb[1:])
     decompress = b.need_in_block(layer, "attn_v_b")
     cur = scores(b, q, key_view, value_view, mask or cache.mask, layer, decompress=decompress)
+    if b.arch.gates_result and gated_by is not None:
+        cur = g.cont(_gated_result(b, cur, gated_by, layer))
     return b.project(cur, layer, "attn_output")
 
 

@@ -39,6 +39,7 @@ MIXERS: dict[str, Mixer] = {
     "delta": recurrent_mixers.delta_net,
     "delta_joint": recurrent_mixers.delta_net,
     "kimi_delta": linear_mixers.kimi_delta,
+    "bounded_delta": linear_mixers.kimi_delta,
     "lightning": linear_mixers.lightning,
     "mamba_by_heads": mamba_variants.mamba_by_heads,
 }

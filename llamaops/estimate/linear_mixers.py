@@ -19,19 +19,32 @@ def kimi_delta(b: Building, cur: Tensor, layer: int) -> Tensor:
     inputs = _inputs(b, cur, layer, size * heads)
     q, k, v = (_convolved(b, x, state, taken, layer, name) for x, name in zip(inputs, "qkv", strict=True))
     q, k, v = (g.reshape(t, size, heads, each, n) for t in (q, k, v))
-    gate = b.project(b.project(cur, layer, "ssm_f_a"), layer, "ssm_f_b")
-    gate = g.unary(g.add(gate, b.need_in_block(layer, "ssm_dt", "bias")))
-    decay = g.reshape(b.need(f"blk.{layer}.ssm_a"), 1, heads, 1)
-    gate = g.reshape(g.mul(g.reshape(gate, size, heads, tokens), decay), size, heads, each, n)
+    gate = g.reshape(_decay(b, cur, layer, (size, heads, tokens)), size, heads, each, n)
     beta = g.unary(g.reshape(b.project(cur, layer, "ssm_beta"), 1, heads, each, n))
     scans = scan_state(b, layer)
     memory = g.reshape(b.take_state(scans), size, size, heads, n)
     q, k = (g.scale(g.like("rms_norm", t)) for t in (q, k))
     output = g.cont(delta_step(b, q, k, v, gate, beta, memory, scans))
     output = b.named_norm(g.reshape(output, size, heads, tokens), layer, "ssm_norm")
-    last = b.project(b.project(cur, layer, "ssm_g_a"), layer, "ssm_g_b")
+    last = _low_rank(b, cur, layer, "ssm_g")
     gated = g.mul(output, g.unary(g.reshape(last, size, heads, tokens)))
     return b.project(g.cont(gated, size * heads, tokens), layer, "attn_output")
+
+
+def _low_rank(b: Building, cur: Tensor, layer: int, name: str) -> Tensor:
+    """Project with two narrow matrices, or with the one that there is."""
+    cur = b.project(cur, layer, f"{name}_a")
+    return cur if b.in_block(layer, f"{name}_b") is None else b.project(cur, layer, f"{name}_b")
+
+
+def _decay(b: Building, cur: Tensor, layer: int, shape: tuple[int, int, int]) -> Tensor:
+    """Return how fast each element is forgotten, bounded where the architecture has a bound."""
+    g = b.g
+    cur = g.add(_low_rank(b, cur, layer, "ssm_f"), b.need_in_block(layer, "ssm_dt", "bias"))
+    factor = g.reshape(b.need(f"blk.{layer}.ssm_a"), 1, shape[1], 1)
+    if b.arch.recurrent == "bounded_delta":
+        return g.scale(g.unary(g.mul(g.reshape(cur, *shape), factor)))
+    return g.mul(g.reshape(g.unary(cur), *shape), factor)
 
 
 def _inputs(b: Building, cur: Tensor, layer: int, inner: int) -> list[Tensor]:
