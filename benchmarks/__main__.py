@@ -44,6 +44,8 @@ def arguments(folder: Path) -> Mapping[str, list[str]]:
         "inspect_model": [paths.model, big],
         "preflight": ["--bin-dir", programs],
         "ready": ["--bin-dir", programs, "--model", paths.model],
+        "sampling": ["--bin-dir", programs, "--model", paths.model],
+        "verify_overhead": ["--bin-dir", programs, "--model", paths.model],
     }
 
 
