@@ -116,17 +116,25 @@ def schema_is_followed(more: MoreFacts) -> Verdict | NotApplicable:
     remedy="use a build and template that know tools (--jinja); see the answer in the evidence",
 )
 def tool_is_called(more: MoreFacts) -> Verdict | NotApplicable:
-    """Look for one valid call; a call that was silently dropped is a failure."""
+    """Look for one valid call, whole and streamed; a call that was silently dropped is a failure."""
     if (other := _absent(more.tools)) is not None:
         return other
     seen = more.tools.need()
     if seen.fault and seen.finish_reason == "length":
         raise NotKnownError("failed", f"{seen.fault}: it was cut at its limit")
+    stream = seen.streamed
+    fault = seen.fault
+    if not fault and stream is not None and stream.fault:
+        if not stream.in_time or stream.finish_reason == "length":
+            raise NotKnownError("timed_out", f"streamed: {stream.fault}, before its end or its limit")
+        fault = f"streamed: {stream.fault}"
+    pieces = f"; streamed in {stream.pieces} pieces" if stream is not None else ""
     return Verdict(
-        holds=not seen.fault,
-        summary=seen.fault or f"{seen.calls} call with valid arguments, finish_reason {seen.finish_reason}",
-        expected="one call of get_weather with a city of the list",
-        observed=seen.fault or "as asked for",
+        holds=not fault,
+        summary=fault
+        or f"{seen.calls} call with valid arguments, finish_reason {seen.finish_reason}{pieces}",
+        expected="one call of get_weather with a city of the list, whole and streamed",
+        observed=fault or "as asked for",
         evidence=evidence_of(more.tools),
     )
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from llamaops.errors import ParseError
 from llamaops.probes.chat import PATH, request_body
-from llamaops.probes.endpoint import Asked, EndpointAnswer, EndpointState, ask, parsed
+from llamaops.probes.chat_stream import DONE
+from llamaops.probes.completion_body import FieldState
+from llamaops.probes.endpoint import Asked, EndpointAnswer, EndpointState, answer_of, ask, key_sent, parsed
 from llamaops.probes.reading import Json, as_list, as_object, flag, text, whole
 from llamaops.probes.registry import probe
 from llamaops.probes.server import ServerFacts
+from llamaops.probes.tool_stream import ToolStreamReader
 from llamaops.schema.bounds import KIB, MIB, Bounds
 from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted
 from llamaops.schema.shape import Shape
 from llamaops.system.http import HttpClient
-from llamaops.system.http_answer import decode_json
+from llamaops.system.http_answer import HttpFailure, decode_json
+from llamaops.system.sse import SseEvent
 
 COLOURS = ("red", "green", "blue")
 COUNTS = (1, 2, 3)
@@ -56,6 +64,25 @@ class StructuredAnswer(Shape, frozen=True, kw_only=True):
     """Tokens generated."""
 
 
+class ToolStream(Shape, frozen=True, kw_only=True):
+    """A streamed answer that had to be one call of a tool."""
+
+    fault: str
+    """What is wrong with the call when its pieces are put together; empty where it is valid."""
+    calls: int
+    """Calls in the stream."""
+    pieces: int
+    """Pieces that carried a part of a call."""
+    finish_reason: str | None
+    """Why it ended."""
+    in_time: bool = True
+    """Whether it ended before our deadline."""
+    first_chunk: dict[str, FieldState] = msgspec.field(default_factory=dict)
+    """State of each field in the first piece with a choice."""
+    last_chunk: dict[str, FieldState] = msgspec.field(default_factory=dict)
+    """The same in the last piece with a choice."""
+
+
 class ToolAnswer(Shape, frozen=True, kw_only=True):
     """An answer that had to be one call of a tool."""
 
@@ -65,6 +92,8 @@ class ToolAnswer(Shape, frozen=True, kw_only=True):
     """Calls in the answer."""
     finish_reason: str | None
     """Why it ended."""
+    streamed: ToolStream | None = None
+    """The same asked as a stream; none where the whole answer had no valid call."""
 
 
 class ContextAnswer(Shape, frozen=True, kw_only=True):
@@ -151,18 +180,54 @@ def _breaks_schema(content: str) -> str:
 
 @probe(
     "tools",
-    sends=f"POST {PATH} with one tool that has to be called; only where the chat template knows tools",
-    proves="a call of the tool comes back with valid arguments, and is not dropped",
+    sends=f"POST {PATH} with one tool that has to be called, whole and streamed; only where the chat "
+    "template knows tools",
+    proves="a call of the tool comes back with valid arguments, and is not dropped, in a stream neither",
     does_not_prove="that the model calls tools when it should",
-    tokens=f"at most {TOKENS}",
-    seconds="one answer, at most 120 s",
+    tokens=f"at most {2 * TOKENS}",
+    seconds="two answers, at most 120 s each",
     level="full",
 )
 def probe_tools(place: Place) -> Fact[ToolAnswer]:
-    """Ask for one call."""
-    body = request_body("What is the weather in Paris?", max_tokens=TOKENS, model=None)
+    """Ask for one call, and for the same one as a stream where it came."""
+    body = request_body("What is the weather in Paris?", max_tokens=TOKENS, model=place.model)
     body.update(tools=[TOOL], tool_choice="required")
-    return parsed(place.ask("tools", PATH, body), parse_tools)[1]
+    seen = parsed(place.ask("tools", PATH, body), parse_tools)[1]
+    if not isinstance(seen, Known) or seen.value.fault:
+        return seen
+    return Known(value=replace(seen.value, streamed=_streamed_call(place, body)), source=seen.source)
+
+
+def _streamed_call(place: Place, body: dict[str, object]) -> ToolStream:
+    bounds = Bounds(wall_s=place.wall_s, keep_bytes=16 * KIB, total_bytes=4 * MIB)
+    streamed = {**body, "stream": True}
+    result = place.client.stream(
+        "POST", PATH, bounds=bounds, body=streamed, stop=lambda event: event.data.strip() == DONE
+    )
+    answer = answer_of("tools", f"POST {PATH} (streamed)", key_sent(place.client), result)
+    if isinstance(result, HttpFailure) or answer.state != "works":
+        in_time = answer.state != "no_answer"
+        return ToolStream(fault=answer.detail, calls=0, pieces=0, finish_reason=None, in_time=in_time)
+    return replace(parse_tool_stream(result.events), in_time=result.end != "timed_out")
+
+
+def parse_tool_stream(events: Iterable[SseEvent]) -> ToolStream:
+    """Put the pieces of the calls together, and look at the calls."""
+    reader = ToolStreamReader()
+    for event in events:
+        reader.take(event)
+    calls = reader.whole_calls()
+    fault = _fault_of_calls(calls, reader.finish)
+    if not fault and not reader.done:
+        fault = f"the stream has no {DONE} at its end"
+    return ToolStream(
+        fault=reader.error or fault,
+        calls=len(calls),
+        pieces=reader.tool_pieces,
+        finish_reason=reader.finish,
+        first_chunk=reader.chunks[0] if reader.chunks else {},
+        last_chunk=reader.chunks[-1] if reader.chunks else {},
+    )
 
 
 def parse_tools(body: bytes) -> ToolAnswer:
@@ -170,12 +235,18 @@ def parse_tools(body: bytes) -> ToolAnswer:
     _item, choice, message = _choice(body)
     calls = as_list(message.get("tool_calls") or [], "tool_calls")
     finish = text(choice, "finish_reason")
+    fault = _fault_of_calls([as_object(call, "a call") for call in calls], finish)
+    return ToolAnswer(fault=fault, calls=len(calls), finish_reason=finish)
+
+
+def _fault_of_calls(calls: list[Json], finish: str | None) -> str:
+    """Say what is wrong with the calls of an answer. Raises: ParseError."""
     fault = "no call of the tool came, though one was required" if not calls else ""
     for call in calls:
-        fault = fault or _bad_call(as_object(call, "a call"))
+        fault = fault or _bad_call(call)
     if not fault and finish not in {"tool_calls", "stop"}:
         fault = f"finish_reason is {finish or 'missing'}"
-    return ToolAnswer(fault=fault, calls=len(calls), finish_reason=finish)
+    return fault
 
 
 def _bad_call(call: Json) -> str:

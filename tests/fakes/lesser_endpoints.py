@@ -108,15 +108,17 @@ class LesserEndpoints:
 
 def made_to_measure(handler: Handler, request: dict[str, Any], prompt: str) -> bool:
     """Answer a request with a schema, a tool or a short grammar; false where it is an ordinary one."""
-    lie = handler.state.lie.features
+    lie, streamed = handler.state.lie.features, bool(request.get("stream"))
     if request.get("grammar"):
         _chat(handler, request, {"content": "ok"}, "stop", 2)
     elif request.get("response_format") and lie != "schema-ignored":
         count: object = "many" if lie == "schema-broken" else 2
         _chat(handler, request, {"content": json.dumps({"color": "red", "count": count})}, "stop", 12)
-    elif request.get("tools") and lie != "tool-dropped":
+    elif request.get("tools") and not (lie == "tool-dropped" or (lie == "tool-stream" and streamed)):
         name = "run_command" if lie == "tool-unknown" else "get_weather"
         arguments = "{city" if lie == "tool-arguments" else json.dumps({"city": "Paris"})
+        if lie == "tool-stream-cut" and streamed:
+            arguments = arguments[:-3]
         call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
         _chat(handler, request, {"content": None, "tool_calls": [call]}, "tool_calls", 12)
     elif lie == "thinks" and not request.get("stream") and int(request.get("max_tokens") or 0) < 100:

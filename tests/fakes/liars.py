@@ -118,6 +118,10 @@ SURFACE_LIARS = (
     _feature("tool-call-dropped", "prose instead of the call that is required", "tool-is-called"),
     _feature("tool-call-unknown", "calls a tool that was not offered", "tool-is-called"),
     _feature("tool-call-arguments", "arguments that are no JSON", "tool-is-called"),
+    _feature(
+        "tool-call-dropped-in-stream", "prose instead of the call, once it is streamed", "tool-is-called"
+    ),
+    _feature("tool-call-cut-in-stream", "a streamed call without its end", "tool-is-called"),
     _feature("context-smaller-than-said", "refuses half of the context it reports", "context-is-real"),
     _feature("context-cut-silently", "cuts a prompt that does not fit, and says nothing", "context-is-real"),
 )

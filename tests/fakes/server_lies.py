@@ -73,7 +73,8 @@ class Behaviour:
     """ok, stuck, doubled."""
     features: str = "ok"
     """ok, keeps-slot (of a client that has gone), schema-ignored, schema-broken, tool-dropped, tool-unknown,
-    tool-arguments, context-smaller, context-truncates, thinks (no content), thinks-always."""
+    tool-arguments, tool-stream (prose where it is streamed), tool-stream-cut, context-smaller,
+    context-truncates, thinks (no content), thinks-always."""
     router: str = "ok"
     """ok, silent (the last model never answers), other-name (another model answers, and says so), one-for-all
     (one model answers, under every name), never-loads, says-unloaded."""
@@ -235,6 +236,8 @@ LIES: dict[str, Behaviour] = {
     "tool-call-dropped": Behaviour(features="tool-dropped"),
     "tool-call-unknown": Behaviour(features="tool-unknown"),
     "tool-call-arguments": Behaviour(features="tool-arguments"),
+    "tool-call-dropped-in-stream": Behaviour(features="tool-stream"),
+    "tool-call-cut-in-stream": Behaviour(features="tool-stream-cut"),
     "context-smaller-than-said": Behaviour(features="context-smaller"),
     "context-cut-silently": Behaviour(features="context-truncates"),
     "thinks-until-allowed-more": Behaviour(features="thinks"),

@@ -27,8 +27,13 @@ def caller(tmp_path: Path) -> str:
 
 def assert_called(ran: command.Ran) -> None:
     assert ran.status == 0, ran.open_findings()
-    tools = ran.record["facts"]["more"]["tools"]
-    assert tools["value"] == {"fault": "", "calls": 1, "finish_reason": "tool_calls"}
+    tools = ran.record["facts"]["more"]["tools"]["value"]
+    stream = tools.pop("streamed")
+    assert tools == {"fault": "", "calls": 1, "finish_reason": "tool_calls"}
+    assert (stream["fault"], stream["calls"], stream["finish_reason"]) == ("", 1, "tool_calls")
+    assert stream["pieces"] >= 2  # the name, and then the arguments piece by piece
+    assert stream["first_chunk"]["role"] == "valued"
+    assert stream["last_chunk"]["finish_reason"] == "valued"
     assert ran.finding("features.tool-is-called")["status"] == "passed"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -17,7 +19,7 @@ from llamaops.checks.registry import NotApplicable, Verdict
 from llamaops.errors import NotKnownError
 from llamaops.probes.disconnect import DisconnectAnswer
 from llamaops.probes.endpoint import EndpointAnswer, EndpointState
-from llamaops.probes.features import ContextAnswer, StructuredAnswer, ToolAnswer
+from llamaops.probes.features import ContextAnswer, StructuredAnswer, ToolAnswer, ToolStream
 from llamaops.probes.more import MoreFacts
 from llamaops.probes.pool import PoolAnswer
 from llamaops.probes.reasoning import ReasoningFacts
@@ -104,6 +106,25 @@ def test_structured_answers_and_tool_calls(fault: str, finish: str) -> None:
                 check(made)
         else:
             assert verdict(check(made)).holds is (not fault)
+
+
+def test_a_call_that_is_lost_in_a_stream_fails_and_one_that_was_cut_is_unknown() -> None:
+    def streamed(**changes: Any) -> MoreFacts:
+        stream = ToolStream(
+            **{"fault": "", "calls": 1, "pieces": 9, "finish_reason": "tool_calls", **changes}
+        )
+        answer = ToolAnswer(fault="", calls=1, finish_reason="tool_calls", streamed=stream)
+        return facts(tools=Known(value=answer, source=SOURCE))
+
+    found = verdict(tool_is_called(streamed()))
+    assert found.holds
+    assert "streamed in 9 pieces" in found.summary
+    lost = verdict(tool_is_called(streamed(fault="no call of the tool came", calls=0, pieces=0)))
+    assert not lost.holds
+    assert "streamed: no call" in lost.summary
+    for late in ({"in_time": False}, {"finish_reason": "length"}):
+        with pytest.raises(NotKnownError):
+            tool_is_called(streamed(fault="no call of the tool came", **late))
 
 
 @pytest.mark.parametrize(

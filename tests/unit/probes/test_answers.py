@@ -11,6 +11,7 @@ from llamaops.probes.chat import PROMPT, parse_chat
 from llamaops.probes.chat_stream import parse_stream
 from llamaops.probes.embeddings import parse_embeddings
 from llamaops.probes.endpoint import meaning_of
+from llamaops.probes.features import parse_tool_stream
 from llamaops.probes.health import parse_health
 from llamaops.probes.metrics import parse_metrics
 from llamaops.probes.models import parse_models
@@ -301,3 +302,25 @@ def test_a_model_that_computes_no_text_is_switched_off_and_not_broken() -> None:
     assert meaning_of(refused)[0] == "switched_off"
     broken = answered({"error": {"code": 500, "message": "Compute error.", "type": "server_error"}}, 500)
     assert meaning_of(broken)[0] == "broken"
+
+
+def test_the_pieces_of_a_call_are_put_together() -> None:
+    def chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
+        item = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        return f"data: {json.dumps(item)}\n\n".encode()
+
+    def part(**function: str) -> dict[str, object]:
+        return {"tool_calls": [{"index": 0, "function": function}]}
+
+    start = chunk({"role": "assistant", "content": None}) + chunk(part(name="get_weather", arguments=""))
+    rest = chunk(part(arguments='{"city": ')) + chunk(part(arguments='"Paris"}')) + chunk({}, "tool_calls")
+    seen = parse_tool_stream(stream(start + rest + b"data: [DONE]\n\n").events)
+    assert (seen.fault, seen.calls, seen.pieces, seen.finish_reason) == ("", 1, 3, "tool_calls")
+    assert seen.first_chunk["tool_calls"] == "absent"
+    assert "[DONE]" in parse_tool_stream(stream(start + rest).events).fault
+    cut = start + chunk(part(arguments='{"city": ')) + chunk({}, "tool_calls") + b"data: [DONE]\n\n"
+    assert "arguments" in parse_tool_stream(stream(cut).events).fault
+    dropped = chunk({"content": "It rains."}) + chunk({}, "stop") + b"data: [DONE]\n\n"
+    assert "no call" in parse_tool_stream(stream(dropped).events).fault
+    failed_stream = b'data: {"error": {"message": "Compute error."}}\n\n'
+    assert parse_tool_stream(stream(failed_stream).events).fault == "Compute error."
