@@ -40,6 +40,11 @@ def _seconds(value: Any) -> str:  # noqa: ANN401
     return f"{1000 * value:,.0f} ms" if value < 1 else f"{value:,.2f} s"
 
 
+def _process_memory(value: Any) -> str:  # noqa: ANN401
+    own, files = value["own_bytes"] / 2**20, value["file_bytes"] / 2**20
+    return f"{own:,.1f} MiB of its own, {files:,.1f} MiB of files"
+
+
 def _lag(value: Any) -> str:  # noqa: ANN401
     return f"{_seconds(value)} (since the log's listening line)"
 
@@ -192,6 +197,7 @@ ROWS: tuple[Row, ...] = (
     ("chat text", "generation.chat.text", _text, ()),
     ("ready after", "lifecycle.ready_s", _seconds, ()),
     ("known ready after", "lifecycle.ready_lag_s", _lag, ()),
+    ("held when ready", "lifecycle.memory_when_ready", _process_memory, ()),
     ("server's build", "server.props.build_info", shown, ()),
     ("chat answer", "server.chat.text", _text, ()),
     ("time to first token", "server.chat_stream.first_token_s", _seconds, ()),

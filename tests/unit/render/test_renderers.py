@@ -13,6 +13,7 @@ import pytest
 from llamaops.record.boundaries import derive, gaps, strongest
 from llamaops.record.record import Record, Tool
 from llamaops.record.redact import Redactor, redact
+from llamaops.render.highlights import highlights
 from llamaops.render.markdown_text import render_markdown
 from llamaops.render.summary import render_record, render_summary
 from llamaops.schema.evidence import evidence_of
@@ -124,3 +125,11 @@ def test_what_was_not_attempted_is_never_shown_as_absent() -> None:
     text = rendered("md")
     assert "unknown (not attempted): nobody looked" in text
     assert "absent" not in text
+
+
+def test_what_a_server_held_is_shown_apart_from_the_pages_of_files() -> None:
+    held = {"resident_bytes": 3 * 2**20, "own_bytes": 2**20, "file_bytes": 2 * 2**20}
+    facts = {"lifecycle": {"memory_when_ready": {"state": "known", "value": held}}}
+    assert dict(highlights("serve", facts)) == {
+        "held when ready": "1.0 MiB of its own, 2.0 MiB of files",
+    }
