@@ -134,6 +134,7 @@ def write_tiny_model(
     ends: bool = False,
     name: str = "Tiny Test Model",
     spaced: bool = True,
+    fills_in: bool = False,
 ) -> Path:
     """Write a model that llama.cpp loads in milliseconds and return its path.
 
@@ -147,6 +148,7 @@ def write_tiny_model(
         ends: Whether it ends after the last word instead of beginning again.
         name: `general.name`.
         spaced: Whether a space stands before each word; else they are pieces as they are.
+        fills_in: Whether it names tokens for filling in the middle of a text, which /infill asks for.
     """
     tokens, types = vocabulary(words, spaced=spaced)
     writer = gguf.GGUFWriter(path, "llama")
@@ -176,6 +178,9 @@ def write_tiny_model(
     if not spaced:
         # A space before what follows a special token would keep the engine's grammar from taking the prompt.
         writer.add_add_space_prefix(False)
+    if fills_in:
+        for place, number in (("pre", 3), ("suf", 4), ("mid", 0)):
+            writer.add_uint32(f"tokenizer.ggml.fim_{place}_token_id", number)
     if template is not None:
         writer.add_chat_template(template)
     for tensor_name, tensor in weights(words, len(tokens), layers=layers, ends=ends).items():
