@@ -1,9 +1,9 @@
 """Wall time of verifying a server, beside the time that the server itself was loading or busy.
 
-    python -m benchmarks.verify_overhead --model MODEL.gguf [--bin-dir D] [--level standard] [--rounds 3]
+    python -m benchmarks.verify_overhead --model MODEL.gguf --bin-dir D [--level standard] [--rounds 3]
 
-Each round runs `llamaops serve --verify --once` and looks at the server that it starts, by the kernel's
-account of that process (see `_busy`). Wall time and busy time are those of the same run, so a busy machine
+Each round runs `llamaops serve --verify --once` and looks at the server that it starts, by the states of its
+threads (see `_busy`). Wall time and busy time are those of the same run, so a busy machine
 lengthens both. `start and verify` is from the start of the server to the last answer, by the steps of the
 record; `whole command` also has what comes before (the host, the binary's own --help, the model file) and
 after (stopping the server, judging, writing the record). Then the same level on a server that already runs,
@@ -92,7 +92,7 @@ def run_once(words: list[str]) -> Round:
         whole_s=ended - began,
         busy_whole_s=busy.busy_s,
         steps={name: step["elapsed_s"] for name, step in steps.items()},
-        idle=longest_idle([(at, work) for at, _, work in busy.stretches if first < at <= last], first),
+        idle=longest_idle([item for item in busy.stretches if first < item[0] <= last], first),
     )
 
 
