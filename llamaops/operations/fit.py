@@ -11,6 +11,7 @@ from llamaops.estimate.fit_facts import FitFacts, MemoryPart, Room
 from llamaops.estimate.memory import Estimate, estimate
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Build, Load
+from llamaops.estimate.projector import projector_bytes
 from llamaops.estimate.read import model_of
 from llamaops.estimate.resolve import FrontEnd, build_of, least_build_of, load_for
 from llamaops.estimate.room import largest_room
@@ -30,6 +31,10 @@ from llamaops.system.machine import Machine
 NOT_COVERED = (
     "nothing was loaded: that the model loads is not shown by an estimate",
     "what drivers and the program itself take on top (some hundred MiB on a card) is not in the sums",
+)
+PROJECTOR_FORMULA = (
+    "replay of the graph allocator on the projector's graph: for the picture of the load, "
+    "and for the largest one (clip_model_loader::warmup)"
 )
 PROMPT_CACHE_BYTES = 8192 * 2**20
 
@@ -132,8 +137,9 @@ def fit_facts(
         card=_card(request, accelerators),
         build=request.build,
     )
+    extra, missing = _projector(machine, request, load)
     found = _estimate(model, load, request.least_build)
-    extra = _projector(machine, request, load)
+    found = msgspec.structs.replace(found, unknown=found.unknown + missing)
     available, free = _available(host), _device_free(accelerators)
     return FitFacts(
         model_path=request.model_path,
@@ -217,17 +223,26 @@ def _sum(found: Estimate, place: str, extra: tuple[MemoryPart, ...]) -> Fact[int
     return known(found.high(place) + sum(p.high_bytes for p in extra if p.place == place), source)
 
 
-def _projector(machine: Machine, request: FitRequest, load: Load) -> tuple[MemoryPart, ...]:
-    """Return the weights of a projector; what it computes with depends on the pictures and is not known."""
+def _projector(
+    machine: Machine, request: FitRequest, load: Load
+) -> tuple[tuple[MemoryPart, ...], tuple[str, ...]]:
+    """Return the parts of a projector, and what of it is unknown."""
     if request.mmproj is None:
-        return ()
+        return (), ()
     model = read_model(machine, request.mmproj)
     if model is None:
         raise UsageError(f"--mmproj {request.mmproj}: its header could not be read")
     size = sum(weight.size_bytes or 0 for weight in model.weights)
-    place = "device" if load.gpu_layers > 0 else "host"
-    formula = "sum of the projector's tensors; its compute buffer depends on the pictures"
-    return (_part("projector", place, size, size, formula),)
+    place = "device" if load.card else "host"
+    weights = _part("projector", place, size, size, "sum of the projector's tensors")
+    compute = projector_bytes(model, load.card, load.build)
+    if compute is None:
+        return (weights,), ("the compute buffer of a projector of this type is not worked out",)
+    parts = [weights]
+    for side, band in (("host", compute.host), ("device", compute.device)):
+        if band[1]:
+            parts.append(_part("projector compute", side, *band, PROJECTOR_FORMULA))
+    return tuple(parts), ()
 
 
 def _available(host: HostFacts | None) -> Fact[int]:

@@ -76,6 +76,54 @@ def test_layers_on_a_card_are_counted_there(model: Path, capsys: pytest.CaptureF
     assert ("weights", "host") in places
 
 
+def projector(kind: str) -> g.FakeGguf:
+    numbers = {
+        "image_size": 56, "patch_size": 14, "embedding_length": 32, "feed_forward_length": 64,
+        "block_count": 1, "attention.head_count": 4, "projection_dim": 32, "projector.scale_factor": 2,
+    }  # fmt: skip
+    keys: list[tuple[str, g.Value]] = [
+        ("general.architecture", "clip"),
+        ("clip.has_vision_encoder", True),
+        ("clip.projector_type", kind),
+        *((f"clip.vision.{name}", (g.U32, value)) for name, value in numbers.items()),
+    ]
+    square = {f"v.blk.0.attn_{part}.weight": (32, 32) for part in ("q", "k", "v", "out")}
+    shapes: dict[str, tuple[int, ...]] = {
+        "v.patch_embd.weight": (14, 14, 3, 32),
+        "v.position_embd.weight": (32, 16),
+        **square,
+        **{f"v.blk.0.{name}.weight": (32,) for name in ("ln1", "ln2")},
+        "v.blk.0.ffn_up.weight": (32, 64),
+        "v.blk.0.ffn_down.weight": (64, 32),
+        "mm.model.fc.weight": (128, 32),
+    }
+    return g.FakeGguf(keys=keys, tensors=[g.FakeTensor(name, shape, 0) for name, shape in shapes.items()])
+
+
+def test_a_projector_has_weights_and_what_it_computes_with(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model.with_name("mmproj.gguf")
+    path.write_bytes(projector("idefics3").to_bytes())
+    status, record = fit(capsys, model, "--mmproj", path)
+    made = record["facts"]["fit"]
+    parts = {part["name"]: part["high_bytes"] for part in made["parts"]}
+    assert parts["projector"] == 4 * (588 * 32 + 16 * 32 + 4 * 32 * 32 + 2 * 32 + 2 * 32 * 64 + 128 * 32)
+    assert parts["projector compute"] > 4 * 3 * 56 * 56
+    assert made["host_bytes"]["value"] == sum(parts.values())
+    assert status == 0
+
+
+def test_a_projector_of_a_type_that_is_not_described_makes_the_sum_unknown(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model.with_name("mmproj.gguf")
+    path.write_bytes(projector("novel").to_bytes())
+    made = fit(capsys, model, "--mmproj", path)[1]["facts"]["fit"]
+    assert "value" not in made["host_bytes"]
+    assert "projector" in made["unknown"][0]
+
+
 def test_a_header_that_is_not_whole_gives_no_figure(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model.write_bytes(model.read_bytes()[:300])
     status, record = fit(capsys, model)
