@@ -152,10 +152,13 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     has_head: bool = False
     """Whether an encoder nevertheless loads an output head."""
     reads_encoder: bool = False
-    """Whether it is a decoder that reads an encoder's result: rows of a whole batch are wanted and
-    embeddings always kept."""
+    """Whether it is a decoder that reads an encoder's result, so that embeddings are always kept."""
+    looks_ahead: bool = False
+    """Whether tokens attend to later ones whatever the header says."""
     has_logits: bool = False
     """Whether an encoder nevertheless computes logits (diffusion)."""
+    embeds_without_logits: bool = False
+    """Whether there are no logits where embeddings are asked for, pooled or not."""
     wants_all_rows: bool = False
     """Whether logits are computed for every token, whatever is wanted."""
     never_mixes: bool = False
@@ -209,6 +212,11 @@ _NEMOTRON_H = Architecture(
     gathers_late=True,
     norms_before_gathering=True,
 )
+_DIFFUSION = Architecture(is_encoder=True, looks_ahead=True, has_head=True, has_logits=True)
+_LFM2 = Architecture(
+    recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first="always",
+    embeds_without_logits=True, window=Window(period=0, needs_key=True),
+)  # fmt: skip
 _NO_GRAPH = Architecture(has_graph=False)
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -335,7 +343,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "gemma-embedding": replace(
         _GEMMA, head_norm="heads", scales_embedding="tokens", is_encoder=True, has_head=True,
-        window=Window(period=6),
+        looks_ahead=True, window=Window(period=6),
     ),
     "gemma3n": Architecture(
         order="alternating", copies_head=True, cache_owners=20, scales_embedding="tokens",
@@ -411,10 +419,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "nemotron_h": _NEMOTRON_H,
     "nemotron_h_moe": _NEMOTRON_H,
-    "lfm2": Architecture(recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first="always"),
-    "lfm2moe": Architecture(
-        recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first="always", expert_gate="key",
-    ),
+    "lfm2": _LFM2,
+    "lfm2moe": replace(_LFM2, expert_gate="key"),
     "qwen35": _DELTA,
     "qwen35moe": _DELTA,
     "qwen3next": replace(_DELTA, positions=1, gate_is_late=True, recurrent="delta_joint"),
@@ -448,8 +454,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "neo-bert": replace(_PLAIN, is_encoder=True, ffn="fused"),
     "llama-embed": replace(_PLAIN, is_encoder=True, has_idle_cache=True),
     # Diffusion: no cache, but logits.
-    "dream": replace(_PLAIN, is_encoder=True, has_head=True, has_logits=True),
-    "llada": replace(_PLAIN, is_encoder=True, has_head=True, has_logits=True),
-    "llada-moe": Architecture(expert_norm="no", is_encoder=True, has_head=True, has_logits=True),
-    "rnd1": Architecture(is_encoder=True, has_head=True, has_logits=True),
+    "dream": replace(_DIFFUSION, head_norm="none"),
+    "llada": replace(_DIFFUSION, head_norm="none"),
+    "llada-moe": replace(_DIFFUSION, expert_norm="no"),
+    "rnd1": _DIFFUSION,
 }  # fmt: skip

@@ -48,8 +48,10 @@ class CacheView:
         self.ids_v = Graph.input(I64, (tokens * widest,), "ids_v")
         mask_type = F16 if load.flash_attention else F32
         self.mask = Graph.input(mask_type, (cells, tokens // streams, 1, streams), "mask")
+        # Memory of windows and recurrent states together (llama_memory_hybrid_iswa) does without rotations.
+        is_hybrid = building.has_windows and any(building.layout.recurrent)
         self.rotation_k, self.rotation_v = (
-            self._rotations(model, windowed=windowed) if layers else (None, None)
+            self._rotations(model, windowed=windowed) if layers and not is_hybrid else (None, None)
         )
 
     def _rotations(self, model: Model, *, windowed: bool) -> tuple[Tensor | None, Tensor | None]:

@@ -351,7 +351,8 @@ def _finish(b: Building, cur: Tensor) -> None:
 
 def _computes_logits(b: Building) -> bool:
     """Return whether there are logits: builds that mix inputs leave them out where results are pooled."""
-    if b.load.embeddings and b.load.pooling and b.load.build.mixes_inputs:
+    pools = b.load.pooling and b.load.build.mixes_inputs
+    if b.load.embeddings and (pools or b.arch.embeds_without_logits):
         return False
     return not b.arch.is_encoder or b.arch.has_logits
 

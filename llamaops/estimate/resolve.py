@@ -13,7 +13,13 @@ from llamaops.estimate.architectures import ARCHITECTURES
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Build, Load
 from llamaops.facts.ggml_types import BLOCKS
-from llamaops.launch.settings import LaunchSettings, resolve
+from llamaops.launch.settings import (
+    DEFAULT_BATCH_TOKENS,
+    DEFAULT_UBATCH_TOKENS,
+    LaunchSettings,
+    Plan,
+    resolve,
+)
 
 FrontEnd = Literal["server", "completion", "bench"]
 TYPE_IDS = {name.lower(): number for number, (name, _, _) in BLOCKS.items()}
@@ -55,15 +61,16 @@ def load_for(
     )
     context = plan.n_ctx or 0
     sequence = plan.n_ctx_seq or context
-    embeddings = settings.embeddings or _is_encoder(model)
-    one_each = front_end == "server" and not embeddings and not _reads_encoder(model)
+    embeddings = settings.embeddings
+    n_batch, n_ubatch = _batch(model, settings, plan)
+    one_each = front_end == "server" and not embeddings and not _has_two_halves(model)
     load = Load(
         context_tokens=context,
         sequence_tokens=sequence,
         slots=plan.n_slots,
         is_unified=plan.kv_unified,
-        batch_tokens=min(plan.n_ubatch, context) if context else plan.n_ubatch,
-        outputs=plan.n_slots if one_each else plan.n_batch,
+        batch_tokens=min(n_ubatch, context) if context else n_ubatch,
+        outputs=plan.n_slots if one_each else n_batch,
         key_type=TYPE_IDS.get(settings.cache_type_k or "f16", F16),
         value_type=TYPE_IDS.get(settings.cache_type_v or "f16", F16),
         flash_attention=settings.flash_attn != "off" and model.architecture not in NO_FLASH,
@@ -84,9 +91,18 @@ def _is_quantized(cache_type: str | None) -> bool:
     return BLOCKS[TYPE_IDS.get(cache_type or "f16", F16)][1] > 1
 
 
-def _is_encoder(model: Model) -> bool:
+def _batch(model: Model, settings: LaunchSettings, plan: Plan) -> tuple[int, int]:
+    """Return batch and physical batch; the context cuts the batch only of a model that looks back only.
+
+    Units: tokens. Source: llama_context's constructor.
+    """
     architecture = ARCHITECTURES.get(model.architecture)
-    return architecture is not None and architecture.is_encoder and not architecture.has_logits
+    looks_ahead = architecture is not None and architecture.looks_ahead
+    if model.value("attention.causal", default=True) and not looks_ahead:
+        return plan.n_batch, plan.n_ubatch
+    batch = settings.batch_size or DEFAULT_BATCH_TOKENS
+    ubatch = min(batch, settings.ubatch_size or DEFAULT_UBATCH_TOKENS)
+    return (ubatch if settings.embeddings else batch), ubatch
 
 
 def build_of(number: int | None, semver: str | None) -> Build:
@@ -124,9 +140,10 @@ def least_build_of(number: int | None, semver: str | None) -> Build:
     return found if semver else OLDEST
 
 
-def _reads_encoder(model: Model) -> bool:
+def _has_two_halves(model: Model) -> bool:
+    """Return whether there are encoder and decoder: then rows of a whole batch may be wanted."""
     architecture = ARCHITECTURES.get(model.architecture)
-    return architecture is not None and architecture.reads_encoder
+    return architecture is not None and architecture.order in {"decoder", "encoder_half"}
 
 
 def _gpu_layers(model: Model, text: str | None) -> int:
