@@ -2,11 +2,11 @@
 
 Every few milliseconds each thread's state is read (/proc/PID/task/TID/stat, see proc(5)): R is running or
 waiting for a core, D is waiting for a disk. A stretch between two looks counts as work where at its end any
-thread was in one of the two; a server that has nothing to do has all of them asleep. Looking at states and not
-at CPU time makes it fair on a busy or a virtual machine: a thread that has work and no core is at work, which
-CPU time would not show (a plain generation of 300 tokens, with nobody else about, has 5 to 12 % less CPU
-time than it lasts on the machine that this was written on). Checked against what a client sees: an idle server
-counts 0; requests with pauses between them count within 3 % of the time that the client waited for answers.
+thread was in one of the two; a server that has nothing to do has all of them asleep. States are fair on a
+busy or a virtual machine, and CPU time is not: a thread that has work and no core is at work (a plain
+generation of 300 tokens, with nobody else about, has 5 to 12 % less CPU time than it lasts on the machine
+that this was written on). Checked against what a client sees: an idle server counts 0; requests with pauses
+between them count within 3 % of the time that the client waited for answers.
 """
 
 from __future__ import annotations
