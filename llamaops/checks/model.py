@@ -327,6 +327,15 @@ def is_a_model(facts: GgufFacts) -> Verdict:
     _need_gguf(facts)
     kind = facts.file_kind.need()
     if kind == "gguf":
+        nameless = _without_architecture(facts)
+        if nameless is not None:
+            return Verdict(
+                holds=False,
+                summary=f"{_name(facts)} names no architecture: {nameless}",
+                expected="general.architecture, without which no engine loads it",
+                observed=nameless,
+                remedy="get the file from another source: a converter or an attacker broke its header",
+            )
         facts.architecture.need()
         facts.tensor_count.need()
         return Verdict(
@@ -344,6 +353,16 @@ def is_a_model(facts: GgufFacts) -> Verdict:
         observed=kind,
         remedy=NOT_SERVED.get(kind),
     )
+
+
+def _without_architecture(facts: GgufFacts) -> str | None:
+    """Return why a header that was read to its end names no architecture; None where it may, or names one."""
+    read = isinstance(facts.header_read, Known) and facts.header_read.value
+    if not read or _problems(facts, frozenset({"shard-missing", "shard-unreadable"})):
+        return None
+    if isinstance(facts.architecture, Known):
+        return None if facts.architecture.value else "general.architecture is empty"
+    return facts.architecture.detail.removeprefix(f"{facts.architecture.source.name}: ")
 
 
 @check(

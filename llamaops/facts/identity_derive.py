@@ -99,7 +99,7 @@ def _role(reading: Reading, pooling: Fact[Pooling], causal: Fact[bool], outputs:
     if kind in _SIMPLE:
         return known(_SIMPLE[kind], reading.source)
     if kind != "model":
-        return reading.unknown("unparsed", "the header was not read far enough to tell what the file is for")
+        return reading.unknown("unparsed", "its header does not tell what the file is for")
     pool = pooling.value if isinstance(pooling, Known) else None
     if pool == "rank" or isinstance(outputs, Known):
         return known("reranker", reading.source)

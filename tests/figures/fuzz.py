@@ -174,12 +174,17 @@ def _words(text: bytes) -> tuple[str, ...]:
     try:
         record = json.loads(text)["record"]
         model = record["facts"]["model"]
-        failed = [one["check"] for one in record["findings"] if one["status"] in ("failed", "error")]
+        failed = [
+            f"{one['check']} ({one['status']})" if one["status"] == "unknown" else one["check"]
+            for one in record["findings"]
+            if one["status"] in ("failed", "error")
+            or (one["status"], one["severity"]) == ("unknown", "required")
+        ]
     except (ValueError, KeyError, TypeError):
         return ("no record",)
     problems = model["problems"]["value"] if model["problems"]["state"] == "known" else []
     named = {f"`{problem['slug']}`" for problem in problems}
-    return tuple(sorted(named or {f"only the check {name}" for name in failed} or {"nothing wrong"}))
+    return tuple(sorted(named or {f"only a check: {name}" for name in failed} or {"nothing wrong"}))
 
 
 def run_files(count: int, seed: int, models: list[Path], folder: Path) -> list[Outcome]:
