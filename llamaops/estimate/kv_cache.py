@@ -13,6 +13,9 @@ from llamaops.estimate.graph import row_bytes
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Layout, Load, has_indexer, window_cells
 
+CACHED_FOR_DRAFTS = frozenset({"glm4", "glm4moe", "bailingmoe2", "exaone4", "exaone-moe"})
+"""Architectures of whose multi-token prediction earlier builds keep caches, as measured on b10434."""
+
 
 class CacheBytes(msgspec.Struct, frozen=True):
     """Bytes of both caches, by layer."""
@@ -30,17 +33,16 @@ def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = 
     full: dict[int, int] = {}
     windowed: dict[int, int] = {}
     widest = _widest_value(model, layout)
-    for layer, attends in enumerate(layout.attends):
+    attending = [*layout.attends]
+    if load.build.caches_unused_layers and model.architecture in CACHED_FOR_DRAFTS:
+        attending += [True] * (model.blocks - model.layers)
+    for layer, attends in enumerate(attending):
         if not attends or (owns is not None and layer >= owns):
             continue
         is_windowed = layout.windowed[layer]
         cells = window_cells(load, layout.window_tokens) if is_windowed else load.sequence_tokens
         row = _row(model, load, layer, widest, windowed=is_windowed)
         (windowed if is_windowed else full)[layer] = cells * load.streams * row
-    if load.build.caches_unused_layers and model.architecture == "glm4moe":
-        for layer in range(model.layers, model.blocks):
-            row = _row(model, load, layer, widest, windowed=False)
-            full[layer] = load.sequence_tokens * load.streams * row
     size = model.number("attention.indexer.key_length")
     indexer = {
         layer: load.sequence_tokens * load.streams * row_bytes(load.key_type, size)

@@ -133,9 +133,10 @@ def _weights(
     unused = architecture.unused_tensors if architecture else ()
     copies = architecture is not None and architecture.copies_head
     has_head = architecture is None or architecture.has_head or not architecture.is_encoder
+    has_head = has_head and not (architecture is not None and architecture.embeds_head)
     rotating = None
     if architecture is not None and architecture.order == "per_layer":
-        rotating = [i for i, windowed in enumerate(layout.windowed) if not windowed]
+        rotating = [i for i in range(model.layers) if not layout.windowed[i]]
     found = weight_bytes(model, load, unused=unused, has_head=has_head, copies_head=copies, rotating=rotating)
     parts += [
         _exact("weights", HOST, found.host, WEIGHTS_FORMULA),

@@ -24,7 +24,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     rotates_cache: bool = True
     """Whether quantized caches are rotated."""
     caches_unused_layers: bool = False
-    """Whether layers for multi-token prediction get a cache although nothing uses it (glm4moe, b10434)."""
+    """Whether layers for multi-token prediction may get a cache although nothing uses it (b10434)."""
     projects_rows: bool = True
     """Whether Mamba 2 projects the tokens of all sequences in one matrix."""
     gathers_states: bool = True
@@ -93,6 +93,7 @@ class Layout(msgspec.Struct, frozen=True):
     """Which layer is of which kind."""
 
     windowed: tuple[bool, ...]
+    """Also of the blocks for multi-token prediction, which builds may give a cache."""
     recurrent: tuple[bool, ...]
     attends: tuple[bool, ...]
     window_tokens: int
@@ -155,7 +156,8 @@ def _interval(model: Model, default: int) -> list[bool]:
 
 def _windowed(model: Model, architecture: Architecture | None) -> tuple[list[bool], int]:
     window = architecture.window if architecture else None
-    none = [False] * model.layers, 0
+    count = max(model.layers, model.blocks)
+    none = [False] * count, 0
     if window is None or (window.only_blocks and model.layers != window.only_blocks):
         return none
     tokens = model.number("attention.sliding_window", window.default_tokens)
@@ -164,13 +166,13 @@ def _windowed(model: Model, architecture: Architecture | None) -> tuple[list[boo
     tokens = window.forced_tokens or tokens
     pattern = model.value("attention.sliding_window_pattern", window.period)
     if isinstance(pattern, tuple):
-        return [bool(pattern[i]) if i < len(pattern) else False for i in range(model.layers)], tokens
+        return [bool(pattern[i]) if i < len(pattern) else False for i in range(count)], tokens
     period = 0 if isinstance(pattern, str) else int(pattern)
     if period <= 0:
-        return [True] * model.layers, tokens
+        return [True] * count, tokens
     if window.full_first:
-        return [i % period != 0 for i in range(model.layers)], tokens
-    return [i % period < period - 1 for i in range(model.layers)], tokens
+        return [i % period != 0 for i in range(count)], tokens
+    return [i % period < period - 1 for i in range(count)], tokens
 
 
 def window_cells(load: Load, window_tokens: int) -> int:

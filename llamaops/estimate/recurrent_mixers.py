@@ -206,8 +206,11 @@ def delta_step(
 def _delta_inputs(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     g, n = b.g, b.sequences
     heads = b.model.number("ssm.time_step_rank")
-    mixed = _per_sequence(b, b.project(cur, layer, "attn_qkv"))
-    z = b.project(cur, layer, "attn_gate")
+    if b.in_block(layer, "attn_qkv") is None:
+        mixed, z = _joint_inputs(b, cur, layer, each)
+    else:
+        mixed = _per_sequence(b, b.project(cur, layer, "attn_qkv"))
+        z = b.project(cur, layer, "attn_gate")
     if b.arch.recurrent == "delta_joint":
         beta, alpha = _joint_beta(b, cur, layer, each)
     else:
@@ -216,6 +219,18 @@ def _delta_inputs(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tens
     alpha = g.unary(g.add(alpha, b.need_in_block(layer, "ssm_dt", "bias")))
     gate = g.reshape(g.mul(alpha, b.need(f"blk.{layer}.ssm_a")), 1, heads, each, n)
     return mixed, z, beta, gate
+
+
+def _joint_inputs(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor, Tensor]:
+    """Return what is convolved, and the gate, where one matrix makes both (older files of qwen3next)."""
+    g, n, model = b.g, b.sequences, b.model
+    keys, key = model.number("ssm.group_count"), model.number("ssm.state_size")
+    values = model.number("ssm.inner_size") // keys
+    joint = g.reshape(b.project(cur, layer, "ssm_in"), 2 * (key + values), keys, each, n)
+    q, k, v, z = (g.view(joint, (size, keys, each, n), joint.nb[1:4]) for size in (key, key, values, values))
+    z = g.cont(z)
+    q, k, v = (g.cont(t, t.ne[0] * keys, each, n) for t in (q, k, v))
+    return g.concat(g.concat(q, k, 0), v, 0), z
 
 
 def _joint_beta(b: Building, cur: Tensor, layer: int, each: int) -> tuple[Tensor, Tensor]:

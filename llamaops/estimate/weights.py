@@ -21,6 +21,7 @@ FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_pro
 LOADED_FOR_DRAFTS = {
     "step35": ("attn_q_norm", "attn_k_norm", "attn_gate", "ffn_up", "ffn_down", "ffn_gate", "exp_probs_b",
                "nextn.embed_tokens", "nextn.shared_head"),
+    "cohere2moe": ("nextn.embed_tokens", "nextn.shared_head"),
     "deepseek32": ("exp_probs_b",),
     "glm-dsa": ("exp_probs_b",),
     "hy_v3": ("ffn_up", "ffn_down", "ffn_gate", "exp_probs_b", "nextn.embed_tokens", "nextn.shared_head"),
@@ -95,7 +96,8 @@ def padded(size: int, padding: int) -> int:
 
 def first_on_card(model: Model, gpu_layers: int) -> int:
     """Return the first block that lies on the card."""
-    return max(0, model.blocks + 1 - gpu_layers) if gpu_layers > 0 else model.blocks + 1
+    units = model.blocks * model.loops + 1
+    return max(0, units - gpu_layers) if gpu_layers > 0 else units
 
 
 def is_loaded(model: Model, weight: Weight, unused: tuple[str, ...] = ()) -> bool:
