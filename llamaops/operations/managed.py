@@ -154,7 +154,8 @@ class Managed:
         """
         buffers = isinstance(load.weight_buffers, Known) and isinstance(load.n_ctx, Known)
         of_2024 = isinstance(load.era, Known) and load.era.value in HOLDS_BACK
-        if self._ready_at is None or isinstance(load.model_loaded, Known) or not (buffers and of_2024):
+        said = isinstance(load.model_loaded, Known) and load.model_loaded.value
+        if self._ready_at is None or said or not (buffers and of_2024):
             return load
         source = Source(kind="http", name=f"GET {self.origin.url}/health")
         return msgspec.structs.replace(load, model_loaded=Known(value=True, source=source))

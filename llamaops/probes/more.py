@@ -96,7 +96,9 @@ def collect_more(
     def call_tool(wall_s: float) -> Fact[ToolAnswer]:
         if isinstance(props, Known) and props.value.template_has_tools is False:
             return _not_this("the chat template has no tools")
-        return probe_tools(features.Place(client, model, wall_s))
+        found = probe_tools(features.Place(client, model, wall_s))
+        needs_flag = isinstance(found, Unknown) and "requires --jinja" in found.detail
+        return _not_this("tools are switched off: this build wants --jinja for them") if needs_flag else found
 
     def since_2024(call: Callable[[float], Fact[T]]) -> Callable[[float], Fact[T]]:
         """Leave out what builds of early 2024 do not have; token numbers as a prompt even end them."""
