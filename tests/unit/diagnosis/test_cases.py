@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from llamaops.diagnosis.judge import diagnose_parts
 from tests.unit.diagnosis import situations
@@ -29,6 +31,41 @@ def test_handed_case(case: dict[str, Any]) -> None:
     assert found.primary.evidence, "a cause needs proof"
     shown = [words for words in case["evidence"] if " ".join(words.split())[:40] in " ".join(proof.split())]
     assert shown or SECRET in str(case["evidence"]), f"none of {case['evidence']} in {proof}"
+
+
+CARELESS: dict[str, dict[str, list[str]]] = yaml.safe_load(
+    (situations.DATA / "diagnose" / "careless.yaml").read_text("utf-8")
+)
+STANDING = {"primary", "contributing", "earlier"}
+"""Roles of causes that the answer stands by; a symptom, something harmless or recovered is none."""
+
+
+@pytest.mark.parametrize("case", identified(situations.handed()))
+def test_handed_case_has_no_careless_conclusion(case: dict[str, Any]) -> None:
+    """It is neither a cause, nor claimed in the answer's own sentences, and the answer warns of it."""
+    careless = CARELESS[case["id"]]
+    found = diagnose_parts(situations.parts(case))
+    assert found.primary is not None
+    causes = [cause.slug for cause in (found.primary, *found.contributing) if cause.role in STANDING]
+    assert not {found.slug, *causes} & set(careless["slugs"])
+    sentences = " ".join(
+        (found.summary, found.primary.says, found.primary.next.do, found.primary.next.run or "")
+    )
+    warnings = " ".join(found.primary.do_not_conclude)
+    for claim in careless["claims"]:
+        assert not re.search(claim, sentences, re.IGNORECASE), claim
+    assert any(re.search(claim, warnings, re.IGNORECASE) for claim in careless["claims"]), warnings
+
+
+def test_every_handed_case_has_its_careless_conclusion() -> None:
+    assert CARELESS.keys() == {case["id"] for case in situations.handed()}
+
+
+@pytest.mark.parametrize("case", [case for case in situations.own() if "careless" in case])
+def test_own_case_has_no_careless_conclusion(case: dict[str, Any]) -> None:
+    found = diagnose_parts(situations.parts(case))
+    causes = [c.slug for c in (found.primary, *found.contributing) if c is not None and c.role in STANDING]
+    assert not {found.slug, *causes} & set(case["careless"])
 
 
 @pytest.mark.parametrize("case", identified(situations.own()))
