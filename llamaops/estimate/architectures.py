@@ -106,6 +106,10 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether scores are soft-capped."""
     expert_scale: str = "key"
     """Whether expert weights are scaled: `key` or `no`."""
+    is_precise_down: bool = False
+    """Whether the last product of the experts has to be computed in F32."""
+    embeds_head: bool = False
+    """Whether a tied head is the token embedding itself, also with a card."""
     expert_ffn: str = "silu"
     """Activation of the experts."""
     selects_by_sigmoid: bool = False
@@ -171,8 +175,6 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of the norms of heads where it is not that of the others."""
     hides_logits: int = 0
     """How many logits are overwritten with a lowest value."""
-    has_graph: bool = True
-    """Whether its graph is described; without, compute is a band."""
     head_width: str = "value"
     """Which key gives the width of a head: `value`, `rotated`, or `own` (keys and values have their own)."""
 
@@ -217,7 +219,6 @@ _LFM2 = Architecture(
     recurrent="shortconv", recurrent_layers="no_kv_heads", residual_first="always",
     embeds_without_logits=True, window=Window(period=0, needs_key=True),
 )  # fmt: skip
-_NO_GRAPH = Architecture(has_graph=False)
 
 ARCHITECTURES: dict[str, Architecture] = {
     # One norm before each part, gated feed-forward, rope.
@@ -250,7 +251,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "arcee": replace(_PLAIN, ffn="relu_squared"),
     "apertus": Architecture(ffn="gelu_plain"),
     "mistral3": _PLAIN,
-    "bitnet": _PLAIN,
+    "bitnet": replace(_PLAIN, embeds_head=True),
     "nanbeige": _PLAIN,
     "openelm": Architecture(residual_first="attention"),
     "cogvlm": replace(_PLAIN, wants_all_rows=True, never_mixes=True),
@@ -391,7 +392,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "grovemoe": Architecture(selects_by_sigmoid=True),
     # Compressed keys and values.
-    "mistral4": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
+    "mistral4": Architecture(
+        attention="mla", expert_norm="key", expert_gate="key", is_precise_down=True,
+    ),
     "deepseek2": Architecture(attention="mla", expert_norm="key", expert_gate="key"),
     "deepseek32": Architecture(attention="indexed", indexer="all", expert_norm="key", expert_gate="key"),
     "glm-dsa": Architecture(

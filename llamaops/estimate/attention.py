@@ -365,6 +365,7 @@ def attend_compressed(b: Building, cur: Tensor, layer: int) -> Tensor:
     else:
         q = b.project(cur, layer, "attn_q")
     if model.is_mla:
+        q = g.reshape(q, model.number("attention.key_length_mla"), model.heads(layer), tokens)
         return attend_keys_only(b, layer, *absorb(b, cur, q, layer), gated_by=cur)
     heads, key, value = model.heads(layer), model.key_length(), model.value_length()
     compressed, k_rotated = _compressed(b, cur, layer)
@@ -401,9 +402,8 @@ def absorb(b: Building, cur: Tensor, q: Tensor, layer: int) -> tuple[Tensor, Ten
     key, rotated = model.number("attention.key_length_mla"), model.rotated
     heads, plain = model.heads(layer), key - rotated
     compressed, k_rotated = _compressed(b, cur, layer)
-    q = g.reshape(q, key, heads, tokens)
-    q_plain = g.view(q, (plain, heads, tokens), (q.nb[1], q.nb[2]))
-    q_rotated = g.view(q, (rotated, heads, tokens), (q.nb[1], q.nb[2]))
+    nb = row_bytes(F32, key), row_bytes(F32, key * heads)
+    q_plain, q_rotated = (g.view(q, (width, heads, tokens), nb) for width in (plain, rotated))
     if does_rope(b, layer):
         q_rotated = g.rope(q_rotated, b.positions)
     absorbed = g.mul_mat(b.need_in_block(layer, "attn_k_b"), g.permute(q_plain, 0, 2, 1, 3))

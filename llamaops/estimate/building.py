@@ -136,7 +136,7 @@ class Building:
         Raises: KeyError.
         """
         table = self.need("token_embd.weight")
-        if self.load.gpu_layers <= 0:
+        if self.load.gpu_layers <= 0 or self.arch.embeds_head:
             return table
         return Graph.weight(table.type_id, table.ne, f"token_embd.weight{AS_HEAD}")
 

@@ -19,6 +19,8 @@ SCAN_HEAD = 16
 """Sizes of the state of a Mamba 2 scan, and of what its heads are a multiple."""
 DELTA_VALUES = frozenset({16, 32, 64, 128})
 """Widths of values for which there is a gated delta net."""
+PRECISE = "precise"
+"""Name of a product of experts that has to be computed in F32, which Vulkan cannot."""
 HEAD_STEP = 8
 """Of what the width of a head is a multiple for flash attention."""
 
@@ -107,7 +109,7 @@ def _is_whole(node: Tensor) -> bool:
 
 _RULES: dict[str, Callable[[Tensor], bool]] = {
     "mul_mat": lambda node: _product(node.sources[0], node.sources[1], node.sources[0]),
-    "mul_mat_id": lambda node: _product(*node.sources),
+    "mul_mat_id": lambda node: node.name != PRECISE and _product(*node.sources),
     "flash_attn": _attention,
     "set_rows": lambda node: node.type_id in CACHE_TYPES and node.sources[0].type_id in FLOATS,
     "get_rows": lambda node: node.sources[0].type_id not in _NOT_FOR_MATRICES - {I32},

@@ -279,8 +279,9 @@ def _swin_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:
     cur = _mix(b, x, layer)
     if wants:
         cur, x = g.get_rows(cur, b.wanted_rows), g.get_rows(x, b.wanted_rows)
-    total = g.add(b.named_norm(cur, layer, "attn_norm"), x)
-    return g.add(b.named_norm(feed_forward(b, total, layer), layer, "ffn_norm"), total)
+    normed = b.named_norm(cur, layer, "attn_norm")  # the engine does not feed the sum forward
+    cur = b.named_norm(feed_forward(b, normed, layer), layer, "ffn_norm")
+    return g.add(cur, g.add(normed, x))
 
 
 def _optional_layer(b: Building, x: Tensor, layer: int, wants: bool) -> Tensor:

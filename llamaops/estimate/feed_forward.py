@@ -6,6 +6,7 @@ Source: build_ffn and build_moe_ffn in src/llama-graph.cpp.
 from __future__ import annotations
 
 from llamaops.estimate.building import Building
+from llamaops.estimate.card_support import PRECISE
 from llamaops.estimate.graph import F32, I32, Tensor
 
 DENSE = ("ffn_up", "ffn_gate", "ffn_down")
@@ -165,6 +166,8 @@ def _weights(b: Building, probabilities: Tensor, chosen: Tensor, used: int) -> T
 def _by_expert(b: Building, cur: Tensor, layer: int, name: str, chosen: Tensor) -> Tensor:
     g = b.g
     out = g.mul_mat_id(b.need_in_block(layer, name), cur, chosen)
+    if b.arch.is_precise_down and name.startswith("ffn_down"):
+        out.name = PRECISE
     scale = b.in_block(layer, name, "scale")
     if scale is not None:
         count = scale.ne[0]

@@ -150,6 +150,5 @@ def _gpu_layers(model: Model, text: str | None) -> int:
     """Return how many units go to the card; without being told, none: the engine would use a card it has."""
     if text is None or text == "auto":
         return 0
-    if text == "all":
-        return model.blocks + 1
-    return min(max(0, int(text)), model.blocks + 1)
+    units = model.blocks * model.loops + 1
+    return units if text == "all" else min(max(0, int(text)), units)

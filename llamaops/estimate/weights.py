@@ -121,17 +121,16 @@ def is_on_card(model: Model, weight: Weight, first: int, load: Load) -> bool:
         return not weight.name.startswith(INPUT_NAMES)
     if weight.is_expert and block < load.host_experts:
         return False
-    return block >= first and not lacks_operator(weight, load)
+    return block >= first and not lacks_operator(model, weight, load)
 
 
-def lacks_operator(weight: Weight, load: Load) -> bool:
+def lacks_operator(model: Model, weight: Weight, load: Load) -> bool:
     """Return whether the card's driver lacks the operator that a tensor is for, so that it stays on the host.
 
-    Source: ggml_backend_vk_device_supports_op: scans of Mamba 2 only, whose factors are single numbers.
+    Source: ggml_backend_vk_device_supports_op: scans of Mamba 2 only, whose factors are single numbers, one
+    a row; factors in one row are for a product, but for those of plamo2.
     """
-    return (
-        load.card == "vulkan"
-        and weight.name.endswith(".ssm_a")
-        and len(weight.dimensions) > 1
-        and weight.dimensions[0] > 1
-    )
+    if load.card != "vulkan" or not weight.name.endswith(".ssm_a"):
+        return False
+    is_scanned = len(weight.dimensions) > 1 or model.architecture == "plamo2"
+    return is_scanned and weight.dimensions[0] > 1
