@@ -37,7 +37,7 @@ def compute_bytes(
 
     Units: bytes.
     """
-    if architecture is not None and architecture.has_graph:
+    if architecture is not None:
         try:
             host, device = replayed(model, architecture, load)
         except (KeyError, ValueError, ZeroDivisionError, IndexError):
