@@ -44,6 +44,10 @@ class Round(NamedTuple):
     """The whole command."""
     busy_whole_s: float
     """How much of that the server was loading or at work."""
+    before_s: float
+    """From the start of our interpreter to the start of the server."""
+    after_s: float
+    """From the last answer to the end of the command."""
     steps: dict[str, float]
     """Each step of the record."""
     idle: tuple[tuple[float, float], ...]
@@ -91,6 +95,8 @@ def run_once(words: list[str]) -> Round:
         busy_s=busy.between(first, last),
         whole_s=ended - began,
         busy_whole_s=busy.busy_s,
+        before_s=first - began,
+        after_s=ended - last,
         steps={name: step["elapsed_s"] for name, step in steps.items()},
         idle=longest_idle([item for item in busy.stretches if first < item[0] <= last], first),
     )
@@ -176,6 +182,7 @@ def main() -> int:
         print(
             f"  start and verify {one.start_and_verify_s:6.2f} s, busy {one.busy_s:6.2f} s: {one.ratio:5.3f};"
             f" whole command {one.whole_s:6.2f} s: {one.ratio_whole:5.3f}"
+            f" ({one.before_s:.2f} s before, {one.after_s:.2f} s after)"
         )
         if asked.idle:
             print("    steps " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in one.steps.items()))
