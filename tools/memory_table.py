@@ -71,13 +71,8 @@ def rows() -> list[str]:
         f"| {shown(theirs[name])} |"
         for name in sorted(ours, key=lambda key: (key.startswith("all"), key))
     ]
-    graphs = sorted(name for name, made in ARCHITECTURES.items() if made.has_graph)
-    caches = sorted(name for name, made in ARCHITECTURES.items() if not made.has_graph)
-    lists = {"whose graph is described": graphs, "with exact caches and a band for compute": caches}
-    for words, names in lists.items():
-        if names:
-            lines += ["", f"Architectures {words} ({len(names)}): {', '.join(names)}."]
-    return lines
+    names = sorted(ARCHITECTURES)
+    return [*lines, "", f"Architectures whose graph is described ({len(names)}): {', '.join(names)}."]
 
 
 def main() -> None:
