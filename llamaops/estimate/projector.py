@@ -121,6 +121,8 @@ KINDS: dict[str, Kind] = {
         finish=graphs.pixtral, merge_key=SPATIAL, first_side=16, most_tokens=1024, rotates_by_two=True
     ),
     "kimivl": Kind(finish=graphs.kimi, first_side=16, most_tokens=1024, rotates_by_two=True),
+    "gemma4v": Kind(finish=graphs.gemma4, merge=3, first_side=16, most_tokens=1120, rotates_by_two=True),
+    "glm4v": Kind(finish=graphs.glm4, merge=2, merge_key=SPATIAL, first_side=46, most_tokens=4096),
     "qwen2vl_merger": Kind(finish=graphs.qwen2, merge=2, merge_key=SPATIAL, first_side=46, most_tokens=4096),
     "qwen2.5vl_merger": Kind(
         finish=graphs.qwen25, merge=2, merge_key=SPATIAL, first_side=46, most_tokens=4096

@@ -1,13 +1,13 @@
 """The graphs of vision projectors of the usual types.
 
 Source: tools/mtmd/models/siglip.cpp, pixtral.cpp, qwen2vl.cpp, qwen3vl.cpp, internvl.cpp, llava.cpp,
-llama4.cpp and kimivl.cpp of llama.cpp.
+llama4.cpp, kimivl.cpp, gemma4v.cpp and glm4v.cpp of llama.cpp.
 """
 
 from __future__ import annotations
 
-from llamaops.estimate.graph import F32, I32, Graph, Tensor, row_bytes
-from llamaops.estimate.projector_tower import Tower
+from llamaops.estimate.graph import F16, F32, I32, Graph, Tensor, row_bytes
+from llamaops.estimate.projector_tower import BF16, Tower
 
 RMS_WIDTH, RMS_BLOCKS = 3200, 45
 """Size of the InternVL tower that has another kind of norm."""
@@ -193,3 +193,43 @@ def kimi(t: Tower) -> Tensor:
     x = t.norm(x, "mm.input_norm")
     x = g.view(x, (wide[0], wide[1]), (row_bytes(F32, wide[0]),))
     return t.feed_forward(x, "mm.1", "mm.2")
+
+
+def gemma4(t: Tower) -> Tensor:
+    """Products cut off at both ends, places by row and column, squares averaged (Gemma 4)."""
+    g, table = t.g, t.need("v.position_embd.weight")
+    t.clamps = True
+    x = t.patches_in()
+    ids = [Graph.input(I32, (t.patches,), name) for name in ("columns", "rows")]
+    for place in ids:
+        x = g.add(x, g.get_rows(g.view(table, table.ne[:2]), place))
+    x = t.tower(x, t.patches, norm="rms_norm", rotate=lambda heads: g.rope(g.rope(heads, ids[0]), ids[1]))
+    x = g.cont(g.transpose(x), t.across, t.across, t.width)
+    pooled = t.across // t.merge
+    x = Tensor("pool_2d", F32, (pooled, pooled, t.width), (x,))
+    x = g.scale(g.cont(g.transpose(g.reshape(x, pooled * pooled, t.width))))
+    bias, factor = t.weight("v.std_bias"), t.weight("v.std_scale")
+    if bias is not None and factor is not None:
+        x = g.mul(g.sub(x, bias), factor)
+    return t.multiplied(g.like("rms_norm", x), "mm.input_projection.weight")
+
+
+def glm4(t: Tower) -> Tensor:
+    """Learned places, squares convolved into one, three matrices (GLM-4V)."""
+    g, n = t.g, t.merge
+    positions = Graph.input(I32, (t.patches * 4,), "positions")
+    x = g.add(_two_frames(t), t.need("v.patch_embd.bias"))
+    x = t.outer_norm(x, "v.norm_embd", "rms_norm")
+    if t.weight("v.position_embd.weight") is not None:
+        x = g.add(x, _squares(t, t.places()))
+    x = t.tower(x, t.patches, norm="rms_norm", rotate=lambda heads: g.rope(heads, positions))
+    merged = t.patches // n // n
+    x = g.cont(g.permute(g.reshape(x, t.width, n, n, merged), 2, 0, 1, 3))
+    kernel = t.need("mm.patch_merger.weight")
+    inner = kernel.ne[0] * kernel.ne[1] * kernel.ne[2]
+    columns = Tensor("im2col", F32 if kernel.type_id == BF16 else F16, (inner, 1, 1, merged), (kernel, x))
+    x = g.mul_mat(g.reshape(columns, inner, merged), g.reshape(kernel, inner, kernel.ne[3]))
+    x = g.cont(g.permute(g.reshape(x, 1, 1, merged, kernel.ne[3]), 0, 1, 3, 2))
+    x = g.add(g.reshape(x, kernel.ne[3], merged), t.need("mm.patch_merger.bias"))
+    x = g.unary(t.norm(t.product(x, "mm.model.fc"), "mm.post_norm"))
+    return t.feed_forward(x, "mm.up", "mm.down", "mm.gate")

@@ -32,6 +32,7 @@ class Tower:
         self.heads = model.number("vision.attention.head_count")
         self.head = model.number("vision.attention.head_dim") or self.width // self.heads
         self.layers = model.number("vision.block_count")
+        self.clamps = False
         self._weights: dict[str, Tensor] = {}
 
     def weight(self, name: str) -> Tensor | None:
@@ -63,9 +64,15 @@ class Tower:
 
     def product(self, x: Tensor, name: str) -> Tensor:
         """Multiply with a matrix, and add its bias where it has one."""
-        cur = self.g.mul_mat(self.need(f"{name}.weight"), x)
+        cur = self.multiplied(x, f"{name}.weight")
         bias = self.weight(f"{name}.bias")
         return cur if bias is None else self.g.add(cur, bias)
+
+    def multiplied(self, x: Tensor, name: str) -> Tensor:
+        """Multiply with a matrix; some projectors cut off what goes in and what comes out."""
+        x = self.g.like("clamp", x) if self.clamps else x
+        cur = self.g.mul_mat(self.need(name), x)
+        return self.g.like("clamp", cur) if self.clamps else cur
 
     def feed_forward(self, x: Tensor, up: str, down: str, gate: str = "") -> Tensor:
         """Return up, gate where there is one, activation and down."""
@@ -94,7 +101,8 @@ class Tower:
     def patches_in(self) -> Tensor:
         """Return the patches as rows."""
         g = self.g
-        cur = self.convolve(self.need("v.patch_embd.weight"), self.picture())
+        picture = g.scale(self.picture()) if self.clamps else self.picture()
+        cur = self.convolve(self.need("v.patch_embd.weight"), picture)
         cur = g.reshape(cur, self.patches, self.width)
         cur = g.cont(g.transpose(cur))
         bias = self.weight("v.patch_embd.bias")
@@ -159,6 +167,7 @@ class Tower:
         """Return one block: attention and feed-forward part, each behind a norm."""
         g, name = self.g, f"v.blk.{layer}"
         q, k, v = self.heads_of(self.norm(x, f"{name}.ln1", norm), layer, tokens)
+        v = g.like("rms_norm", v) if self.clamps else v
         q, k = (
             self.norm(t, f"{name}.{part}", norm) if self.weight(f"{name}.{part}.weight") is not None else t
             for t, part in ((q, "attn_q_norm"), (k, "attn_k_norm"))
@@ -166,10 +175,11 @@ class Tower:
         if rotate is not None:
             q, k = rotate(q), rotate(k)
         cur = self.scaled(self.attend(layer, q, k, v, mask), f"{name}.ls1")
-        x = g.add(cur, x)
+        x = g.add(self.outer_norm(cur, f"{name}.attn_post_norm", norm), x)
         up, down = self.ffn_names(layer)
         cur = self.feed_forward(self.norm(x, f"{name}.ln2", norm), up, down, f"{name}.ffn_gate")
-        return g.add(x, self.scaled(cur, f"{name}.ls2"))
+        cur = self.outer_norm(cur, f"{name}.ffn_post_norm", norm)
+        return self.scaled(g.add(x, self.scaled(cur, f"{name}.ls2")), f"{name}.out_scale")
 
     def scaled(self, x: Tensor, name: str) -> Tensor:
         """Scale by a tensor of the file where it has one."""
@@ -195,7 +205,7 @@ class Tower:
         return g.reshape(x, self.width, tokens)
 
     def outer_norm(self, x: Tensor, name: str, norm: str = "norm") -> Tensor:
-        """Norm in front of the blocks or behind them, where the file has such a norm."""
+        """Norm in front of something or behind it, where the file has such a norm."""
         return x if self.weight(f"{name}.weight") is None else self.norm(x, name, norm)
 
     def rotation(self, tokens: int) -> Rotate:
