@@ -25,6 +25,8 @@ from llamaops.system.process import Exited, Signalled, describe
 DEFAULT = (ENGINE, "model")
 BUILDS = ("full-engine", "full-engine-server", "old-engine-2025", "old-engine-2024")
 """What is built from source; `build_engine` is loaded for these only."""
+TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
+"""Where the terms are to be read that have to be accepted by name."""
 TRY_OUT = Bounds(wall_s=20, keep_bytes=64 * 1024, total_bytes=1 << 20)
 
 # What the embedded engine takes from the system, and the package that has it.
@@ -137,7 +139,7 @@ def _announced(name: str, item: Artefact, system: System) -> Announced:
         contents=item.contents,
         why=engine_variant.why_chosen(name, system),
         accept=item.accept,
-        terms=item.terms,
+        terms=None if item.accept is None else TERMS[item.accept],
     )
 
 

@@ -94,8 +94,6 @@ class Artefact(Shape, frozen=True, kw_only=True):
     """The digest of what they make, in hexadecimal."""
     accept: str | None = None
     """What has to be given with --accept-licence, where the licence is no open one."""
-    terms: str | None = None
-    """Where its terms are to be read, without the scheme: no address of an index is in the catalogue."""
     needs: Needs | None = None
     """The platform, where it matters."""
     variant_of: str | None = None
