@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 SETTINGS = ("api_key_file", "max_tokens")
 
 
+MOST_S = 4 * 3600.0
+
+
+def _wait_s(text: str) -> float:
+    """Read the bound on waiting, in seconds. Raises: argparse.ArgumentTypeError."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_S:
+        raise argparse.ArgumentTypeError(f"has to be seconds from 0 to {MOST_S:.0f}, not {text!r}")
+    return seconds
+
+
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
@@ -33,6 +47,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="ask for this model, by a name that the server lists (can be repeated); a router loads it if "
         "need be",
+    )
+    parser.add_argument(
+        "--wait",
+        metavar="S",
+        type=_wait_s,
+        default=0.0,
+        help="first wait until the server is ready, at most S seconds",
     )
     options.add_selection(parser)
     options.add_settings(parser, SETTINGS)
@@ -61,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     models = tuple(name for text in args.model for name in text.split(",") if name)
 
     def operation(session: Session, machine: Machine) -> str:
-        return verify_server(session, machine, args.url, settings, api_key, selection, models)
+        return verify_server(
+            session, machine, args.url, settings, api_key, selection, models, wait_s=args.wait
+        )
 
     return perform(
         args, settings, facts, operation, key_files=[settings.api_key_file] if settings.api_key_file else []

@@ -11,6 +11,7 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.host import collect_host
 from llamaops.facts.sockets import collect_owner
 from llamaops.launch.settings import LOOPBACK
+from llamaops.operations.await_ready import await_ready
 from llamaops.operations.session import Session
 from llamaops.operations.settings import Settings
 from llamaops.operations.side_by_side import side_by_side
@@ -34,6 +35,8 @@ def verify_server(
     api_key: str | None,
     selection: Selection,
     models: tuple[str, ...] = (),
+    *,
+    wait_s: float = 0.0,
 ) -> str:
     """Ask a running server representative requests, and judge what it answers.
 
@@ -45,6 +48,7 @@ def verify_server(
         api_key: Sent to that address and to no other.
         selection: The probes to ask.
         models: Names to ask for; a router is made to load them where they are not.
+        wait_s: Seconds to wait at most until the server is ready.
     """
     origin = Origin.parse(url)
     session.begin(selection.promises(), (NOT_COVERED, *not_covered(selection)))
@@ -58,6 +62,7 @@ def verify_server(
     )
     session.add("asked", asked)
     client = HttpClient(origin, api_key=api_key, keep=machine.keep, clock=machine.clock)
+    await_ready(session, client, machine.clock, wait_s)
     tasks: dict[str, Callable[[], Any]] = {
         "server": lambda: ask_everything(session, client, asked, selection, max_tokens=settings.max_tokens)
     }
