@@ -28,6 +28,7 @@ _PAIR = re.compile(
 )
 _OPENS = re.compile(r"\"?([A-Za-z][\w.-]{0,40})\"?\s?[:=]\s?[\[{]+$")
 _UNITS = frozenset(("mib", "gib", "kib", "mb", "gb", "kb", "bytes", "b"))
+_CPU = frozenset(("cpu", "cpus", "ncpus"))
 _VRAM = frozenset(("vram", "gpu", "gpus", "device", "dedicated", "card", "cuda"))
 _MODEL = frozenset(("model", "file", "weights", "gguf"))
 _MEMORY = frozenset(("ram", "mem", "memory", "memtotal", "memavailable", "memfree"))
@@ -57,6 +58,8 @@ _ROWS = (
     _Row("memory_limit_mib", re.compile(r"memory\.max\b\D{0,12}(\d{7,})()"), "b"),
     _Row("ram_total_mib", re.compile(r"^\s*Mem:\s+(\d{4,7})()\s+\d+\s+\d+\s+\d+")),
     _Row("ram_total_mib", re.compile(r"^\s*Mem:\s+(\d+(?:\.\d+)?)([MGT]i)\s")),
+    _Row("cpu_limit", re.compile(r"--cpus[ =](\d+(?:\.\d+)?)()")),
+    _Row("cpu_limit_percent", re.compile(r"^\s*CPUQuota=(\d+)()%")),
     _Row("model_mib", re.compile(r"^-[rwxst-]{9}\S? +\d+ +\S+ +\S+ +(\d+)() .*\.gguf\b"), "b"),
     _Row("model_mib", re.compile(r"^-[rwxst-]{9}\S? +\d+ +\S+ +\S+ +(\d+(?:\.\d+)?)([KMGT]) .*\.gguf\b")),
     _Row("model_mib", re.compile(r"\bfile size\s+= (\d+(?:\.\d+)?) (GiB|MiB)")),
@@ -94,7 +97,10 @@ def amounts(text: str, kind: str) -> Iterator[Amount]:
             context = _context(outer, line)
             for pair in _PAIR.finditer(line):
                 named = _named(_words(pair["key"]), context | _before(line[: pair.start()]))
-                if named is not None:
+                if named == "cpu_limit":
+                    value = float(pair["value"].replace("_", ""))
+                    yield named, value / 1000 if pair["unit"] == "m" else value, number, line
+                elif named is not None:
                     yield named, _value(pair["value"], _unit(pair)), number, line
 
 
@@ -141,6 +147,8 @@ def _named(words: frozenset[str], context: frozenset[str]) -> str | None:
     every = words | context
     if every & _OTHER:
         return None
+    if words & _CPU:
+        return "cpu_limit" if every & _LIMIT or words == frozenset(("cpus",)) else None
     if every & _VRAM and (
         words & (_FREE | _USED | _MEMORY | frozenset(("vram", "total", "dedicated"))) or sized
     ):

@@ -58,7 +58,7 @@ class _Judge:
             hits += held.hits
         if any(self._held(condition) is not None for condition in rule.unless):
             return None
-        values = self._values(hits)
+        values = self._values(hits) | {"hits": len(primary.hits)}
         if not all(expression.holds(text, values) for text in rule.facts):
             return None
         hits += [hit for text in rule.facts for hit in self._lines_of(text)]

@@ -42,6 +42,7 @@ _TIER = {"cause": 0, "message": 1, "note": 1, "wrapper": 3}
 _OF_ANSWERS = frozenset(("generated_output", "benchmark", "concurrency"))
 """Where a poor answer shows; it is no reason for a program to end."""
 _UP_TO_LOAD = frozenset(("host", "binary", "model_file", "model_load"))
+_LESS: dict[Sure, Sure] = {"certain": "likely", "likely": "possible", "possible": "possible"}
 _WHY: dict[Sure, str] = {
     "certain": "the message says so itself",
     "likely": "the lines fit this cause best, and could have another",
@@ -207,6 +208,15 @@ class _Judgement:
         proven, _ = self._marks.proven()
         return "nothing else is proven" if proven is None else f"the parts prove {_words(proven)}"
 
+    def _unused(self) -> tuple[str, ...]:
+        """Return the names of parts, other than commands and requests, that no rule rests on."""
+        used = self._marks.parts | {hit.part for c in self._held for hit in c.hits}
+        return tuple(
+            s.part.name
+            for index, s in enumerate(self._scans)
+            if index not in used and s.lines and s.part.kind not in {"command", "http-request", "bench"}
+        )
+
     def _all_understood(self) -> bool:
         """Say whether every part proves something or explains itself; only then is silence health."""
         used = self._marks.parts | {
@@ -224,12 +234,16 @@ class _Judgement:
         if primary.severity == "warn" and primary.boundary != "exposure" and not self._marks.proven()[1]:
             why = "it is a warning, and nothing shows that the program became ready; its end may be lost"
             return msgspec.structs.replace(primary, sure="possible", why_sure=why)
-        if primary.sure != "certain" or not unexplained or not primary.evidence:
-            return primary
-        line, own = unexplained[0].line, primary.evidence[0]
-        if line.part == own.part and line.number < own.number - 1 and primary.severity in {"fatal", "error"}:
-            why = f"an error before it, on line {line.number}, is of a kind that no rule knows"
-            return msgspec.structs.replace(primary, sure="likely", why_sure=why)
+        if primary.sure == "certain" and unexplained and primary.evidence:
+            line, own = unexplained[0].line, primary.evidence[0]
+            earlier = line.part == own.part and line.number < own.number - 1
+            if earlier and primary.severity in {"fatal", "error"}:
+                why = f"an error before it, on line {line.number}, is of a kind that no rule knows"
+                return msgspec.structs.replace(primary, sure="likely", why_sure=why)
+        unused = self._unused()
+        if unused and primary.sure != "possible":
+            why = f"{primary.why_sure}; what {unused[0]} says is not explained by it"
+            return msgspec.structs.replace(primary, sure=_LESS[primary.sure], why_sure=why)
         return primary
 
     def _other_role(self, candidate: Candidate, role: str, first: Candidate | None) -> str:
@@ -272,7 +286,7 @@ class _Judgement:
         found = []
         for scanned in self._scans:
             for seen in scanned.errors:
-                if self._marks.ready_after((seen.part, seen.number)):
+                if self._marks.ready_after((seen.part, seen.number), seen.text):
                     continue
                 found.append(
                     UnexplainedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,6 +12,13 @@ from llamaops.diagnosis.scanned import LOG_KINDS, Scanned
 from llamaops.schema.diagnosis import Place
 
 Mark = tuple[int, int, str]
+_SERVICE = re.compile(r"([\w.-]{1,60}?)\s+\| ")
+
+
+def service_of(line: str) -> str:
+    """Return the container that a line of a Compose log is from, or nothing."""
+    found = _SERVICE.match(line)
+    return found[1] if found else ""
 
 
 class Landmarks(msgspec.Struct):
@@ -28,10 +36,17 @@ class Landmarks(msgspec.Struct):
         """Indexes of parts with any landmark."""
         return {mark[0] for mark in (*self.ready, *self.starts, *self.generated, *self.answered)}
 
-    def ready_after(self, place: tuple[int, int]) -> bool:
-        """Say whether the same log says ready, or generated, after a place."""
+    def ready_after(self, place: tuple[int, int], text: str = "") -> bool:
+        """Say whether the same log says ready, or generated, after a place.
+
+        In a log of several containers a line speaks for its own container only.
+        """
         part, number = place
-        return any(p == part and n > number for p, n, _ in (*self.ready, *self.generated))
+        service = service_of(text)
+        return any(
+            p == part and n > number and service in {"", service_of(line)}
+            for p, n, line in (*self.ready, *self.generated)
+        )
 
     def before_last_start(self, place: tuple[int, int]) -> bool:
         """Say whether a later start follows a place in the same log."""

@@ -11,6 +11,7 @@ from llamaops.diagnosis import exchange
 from llamaops.diagnosis.amounts import amounts
 from llamaops.diagnosis.command_line import CommandLine, command_lines
 from llamaops.diagnosis.expression import Value
+from llamaops.diagnosis.nodes import missing_groups
 from llamaops.diagnosis.scanned import SHOWN_CHARS, Hit, Scanned
 from llamaops.facts.load_log import LoadFacts
 from llamaops.schema.fact import Known
@@ -22,6 +23,9 @@ _EXIT = (
     re.compile(r"Main process exited, code=(?:exited|killed|dumped), status=(\d{1,5})/"),
     re.compile(r"\bstatus=(\d{1,5})/[A-Z]"),
     re.compile(r"(?:rc|exit_status|returncode|exit_code)\"?[ =:]+(-?\d{1,10})\b"),
+)
+_ASKED_STATUS = re.compile(
+    r"^\s*\$ .*(?:\.State\.ExitCode|echo \$\?|ExecMainStatus).*\n\s*(?:\w+=)?(-?\d{1,10})\b", re.MULTILINE
 )
 _TOLD = (
     re.compile(
@@ -72,9 +76,9 @@ def situation_of(scans: Sequence[Scanned]) -> Situation:
             facts |= dict(exchange.facts_of(exchange.answers(text)))
         if scan.part.kind == "http-request":
             facts |= dict(exchange.request_facts(text))
-        facts |= dict(_exit_status(text))
+        facts |= dict(_exit_status(text, scan.part.kind))
         facts |= dict(_timings(text))
-    places = _amounts(scans, facts)
+    places = _amounts(scans, facts) | _groups(scans, facts)
     facts["kinds"] = " ".join(sorted({scan.part.kind for scan in scans}))
     hidden = tuple(sorted(set(secrets), key=len, reverse=True))
     return Situation(tuple(scans), facts, hidden, tuple(commands), places)
@@ -96,6 +100,18 @@ def _amounts(scans: Sequence[Scanned], facts: dict[str, Value]) -> dict[str, Hit
     return {name: hit for name, (_, hit) in known.items()}
 
 
+def _groups(scans: Sequence[Scanned], facts: dict[str, Value]) -> dict[str, Hit]:
+    """Add the group of a device node that the process is not in."""
+    for index, scan in enumerate(scans):
+        if scan.part.kind not in {"inspect", "host-facts", "text"}:
+            continue
+        for group, number, line in missing_groups(scan.part.text[:MAX_SECRET_TEXT]):
+            facts["device_group_missing"] = group
+            shown = line.strip()[:SHOWN_CHARS]
+            return {"device_group_missing": Hit(NO_SIGNAL, index, number, line[:4096], shown, scan.part.kind)}
+    return {}
+
+
 def _secrets_in(text: str) -> list[str]:
     found = [value for pattern in _TOLD for value in pattern.findall(text)]
     # A word after "bearer" may be prose; a key has digits or dashes, or is long.
@@ -103,9 +119,10 @@ def _secrets_in(text: str) -> list[str]:
     return [value for value in found if not value.startswith(("/", "."))]
 
 
-def _exit_status(text: str) -> Iterable[tuple[str, Value]]:
+def _exit_status(text: str, kind: str) -> Iterable[tuple[str, Value]]:
     tail = text[-65536:]
-    for pattern in _EXIT:
+    # A command whose format asks for the status prints nothing but it.
+    for pattern in (*_EXIT, *((_ASKED_STATUS,) if kind in {"inspect", "host-facts"} else ())):
         found = pattern.findall(tail)
         if found:
             yield "exit_status", int(found[-1])

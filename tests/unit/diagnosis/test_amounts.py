@@ -21,6 +21,10 @@ def told(text: str, kind: str = "host-facts") -> dict[str, float]:
         ("resources: {limits: {memory: 6Gi}}", "config", {"memory_limit_mib": 6144.0}),
         ("limits:\n  memory: 6Gi", "config", {"memory_limit_mib": 6144.0}),
         ("docker run -m 6g image -m /m.gguf", "command", {"memory_limit_mib": 6144.0}),
+        ('limits:\n  cpu: "2"', "config", {"cpu_limit": 2.0}),
+        ("limits: {cpu: 500m}", "config", {"cpu_limit": 0.5}),
+        ("docker run --cpus=4 image", "command", {"cpu_limit": 4.0}),
+        ("CPUQuota=250%", "unit-file", {"cpu_limit_percent": 250.0}),
         ("MemoryMax=8G", "unit-file", {"memory_limit_mib": 8192.0}),
         ("memory.max: 8589934592", "host-facts", {"memory_limit_mib": 8192.0}),
         (

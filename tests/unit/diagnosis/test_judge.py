@@ -61,6 +61,58 @@ def test_a_healthy_log_proves_its_boundary() -> None:
     assert (found.verdict, found.slug, found.proven) == ("no_fault", "no-fault-found", "model_load")
 
 
+def test_a_container_speaks_for_itself_only() -> None:
+    """What another container got over is not shown by this one's readiness."""
+    error = "fatal error: the flux overflowed"
+    ready = "main: server is listening on http://127.0.0.1:8080 - starting the main loop"
+    assert diagnose_text(f"llama-1  | {error}\nllama-1  | {ready}\n").verdict == "no_fault"
+    assert diagnose_text(f"webui-1  | {error}\nllama-1  | {ready}\n").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("srv  llama_server: starting\n", "no fault found; nothing proven"),
+        ("DEPRECATED: argument x\n", "no fault found; nothing proven"),
+        (
+            (
+                "srv  llama_server: starting server in router mode. models will be automatically loaded on-demand\n"
+                "srv  llama_server: listening on http://127.0.0.1:19187\n"
+            ),
+            "that the program runs",
+        ),
+        (READY, "that the model was loaded"),
+        (OOM + READY, "that the model was loaded"),
+    ],
+)
+def test_health_names_what_is_proven(text: str, summary: str) -> None:
+    assert summary in diagnose_text(text).summary
+
+
+def test_status_of_a_program_that_worked_is_no_health() -> None:
+    parts = [Part("log", "log", READY), Part("inspect", "status", "$ echo $?\n1\n")]
+    found = diagnose_parts(parts)
+    assert (found.verdict, found.proven) == ("unknown", "model_load")
+    assert "exit status is 1" in found.summary
+
+
+def test_what_could_be_abused_comes_after_what_fails() -> None:
+    exposed = Part("command", "command", "llama-server -m m.gguf --host 0.0.0.0 --port 8080\n")
+    assert diagnose_parts([exposed, Part("log", "log", MISSING)]).slug == "model-file-missing"
+    found = diagnose_parts([exposed, Part("log", "log", "fatal error: the flux overflowed\n")])
+    assert found.verdict == "unknown"
+    assert [cause.slug for cause in found.contributing] == ["exposed-without-key"]
+
+
+def test_a_part_that_is_not_explained_lowers_how_sure() -> None:
+    alone = diagnose_parts([Part("log", "log", MISSING)])
+    beside = diagnose_parts([Part("log", "log", MISSING), Part("host-facts", "facts", "mood: bad\n")])
+    assert alone.primary is not None
+    assert beside.primary is not None
+    assert (alone.primary.sure, beside.primary.sure) == ("certain", "likely")
+    assert "facts" in beside.primary.why_sure
+
+
 def test_silence_of_a_part_is_no_health() -> None:
     found = diagnose_parts([Part("log", "log", READY), Part("host-facts", "facts", "mood: bad\n")])
     assert found.verdict == "unknown"
