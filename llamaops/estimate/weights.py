@@ -15,6 +15,8 @@ from llamaops.estimate.model import Model, Weight
 from llamaops.estimate.plan import Load
 
 PADDING = 32
+REPACKED, REPACKED_ROWS = frozenset({2, 12, 20, 39}), 8
+"""Types (Q4_0, Q4_K, IQ4_NL, MXFP4) of which so many rows are interleaved."""
 INPUT_NAMES = ("token_embd.", "position_embd.", "token_types.", "per_layer_token_embd.")
 FIRST_LAYER_NAMES = ("token_embd_norm.", "per_layer_model_proj.", "per_layer_proj_norm.")
 """Tensors that go with the first layer; where there are short convolutions the last norm has this name."""
@@ -84,9 +86,18 @@ def weight_bytes(
         head = model.by_name["token_embd.weight"].size_bytes or 0
         if load.gpu_layers > 0:
             device += padded(head, card.alignment)
-        elif copies_head:
+        elif copies_head or (not load.has_card and is_repacked(model.by_name["token_embd.weight"])):
             host += padded(head, padding)
     return WeightBytes(host, device, tuple(unknown))
+
+
+def is_repacked(weight: Weight) -> bool:
+    """Return whether a processor with AVX2 keeps a matrix in another order, so that no table can share it.
+
+    Source: ggml_repack_get_optimal_repack_type of ggml-cpu/repack.cpp; measured on three builds. A tied
+    embedding of such a type is in memory twice, as a table and as the output head.
+    """
+    return weight.type_id in REPACKED and weight.dimensions[-1] % REPACKED_ROWS == 0
 
 
 def padded(size: int, padding: int) -> int:
