@@ -39,10 +39,11 @@ OLDEST = Build(
 )
 """What takes least: the habits of builds before spring 2026."""
 EVERY_LAYER = 10**6
+POOLINGS = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
 NO_FLASH = frozenset({"grok"})
 
 
-def load_for(
+def load_for(  # noqa: PLR0913 - what an operator can set
     model: Model,
     settings: LaunchSettings,
     *,
@@ -50,6 +51,7 @@ def load_for(
     host_experts: int = 0,
     offloads_cache: bool = True,
     full_window_cache: bool = False,
+    pooling: str | None = None,
     card: str = "",
     build: Build | None = None,
 ) -> tuple[str, Load]:
@@ -76,7 +78,7 @@ def load_for(
         flash_attention=settings.flash_attn != "off" and model.architecture not in NO_FLASH,
         full_window_cache=full_window_cache,
         embeddings=embeddings,
-        pooling=model.number("pooling_type"),
+        pooling=model.number("pooling_type") if pooling is None else POOLINGS.get(pooling, 0),
         card=card,
         flash_is_auto=settings.flash_attn in {None, "auto"} and not _is_quantized(settings.cache_type_v),
         gpu_layers=_gpu_layers(model, settings.n_gpu_layers),

@@ -48,6 +48,7 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpu_moe_layers: int = 0
     offloads_cache: bool = True
     full_window_cache: bool = False
+    pooling: str | None = None
     mmproj: str | None = None
     engine: str | None = None
     build: Build | None = None
@@ -134,6 +135,7 @@ def fit_facts(
         host_experts=request.cpu_moe_layers,
         offloads_cache=request.offloads_cache,
         full_window_cache=request.full_window_cache,
+        pooling=request.pooling,
         card=_card(request, accelerators),
         build=request.build,
     )

@@ -19,17 +19,21 @@ from llamaops.operations.session import Session
 from llamaops.schema.fact import Known
 from llamaops.system.machine import Machine
 
-# Of the operator's own flags, those that `llamaops fit` has too: the member of the request, and its value
+# Of the operator's own flags, those that change the estimate: the members of the request, and their values
 # where the flag is a switch.
-SWITCHES: dict[str, tuple[str, object]] = {
-    "--swa-full": ("full_window_cache", True),
-    "--no-kv-offload": ("offloads_cache", False), "-nkvo": ("offloads_cache", False),
-    "--cpu-moe": ("cpu_moe_layers", EVERY_LAYER), "-cmoe": ("cpu_moe_layers", EVERY_LAYER),
+RANKS: dict[str, object] = {"embeddings": True, "pooling": "rank"}
+SWITCHES: dict[str, dict[str, object]] = {
+    "--swa-full": {"full_window_cache": True},
+    "--no-kv-offload": {"offloads_cache": False}, "-nkvo": {"offloads_cache": False},
+    "--cpu-moe": {"cpu_moe_layers": EVERY_LAYER}, "-cmoe": {"cpu_moe_layers": EVERY_LAYER},
+    "--embedding": {"embeddings": True}, "--embeddings": {"embeddings": True},
+    "--rerank": RANKS, "--reranking": RANKS,
 }  # fmt: skip
 VALUES = {
     "--n-cpu-moe": "cpu_moe_layers", "-ncmoe": "cpu_moe_layers",
     "--mmproj": "mmproj", "-mm": "mmproj",
     "--flash-attn": "flash_attn", "-fa": "flash_attn",
+    "--pooling": "pooling",
 }  # fmt: skip
 NOT_PREDICTED = frozenset(
     {"--model-draft", "-md", "--spec-draft-model", "--lora", "--lora-scaled", "--control-vector",
@@ -56,7 +60,11 @@ def add_fit(session: Session, machine: Machine, settings: LaunchSettings, front_
         )
         return
     own = own_flags(settings.extra)
-    settings = msgspec.structs.replace(settings, flash_attn=own.pop("flash_attn", settings.flash_attn))
+    settings = msgspec.structs.replace(
+        settings,
+        flash_attn=own.pop("flash_attn", settings.flash_attn),
+        embeddings=own.pop("embeddings", settings.embeddings),
+    )
     binary = session.group(BinaryFacts)
     if settings.n_gpu_layers in {None, "auto"} and binary is not None and _has_devices(binary):
         settings = msgspec.structs.replace(settings, n_gpu_layers="all")
@@ -79,8 +87,7 @@ def own_flags(words: tuple[str, ...]) -> dict[str, Any]:
     for word, value in zip(words, (*words, "")[1:], strict=True):
         name = fold(word)
         if name in SWITCHES:
-            member, found_value = SWITCHES[name]
-            found[member] = found_value
+            found |= SWITCHES[name]
         elif name in VALUES:
             found[VALUES[name]] = int(value) if VALUES[name] == "cpu_moe_layers" else value
     return found

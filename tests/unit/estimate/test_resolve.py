@@ -44,6 +44,32 @@ def test_automatic_flash_attention_is_certain_with_a_quantized_cache() -> None:
     assert not load_for(model, settings(flash_attn="off"))[1].flash_attention
 
 
+def test_the_context_cuts_the_batch_only_of_a_model_that_looks_back_only() -> None:
+    asked = settings(ctx_size=256, parallel=5, ubatch_size=300)
+    assert load_for(models()[LLAMA], asked)[1].batch_tokens == 256
+    assert load_for(models()["embeddinggemma-300m-q8_0"], asked)[1].batch_tokens == 300
+    assert load_for(models()["made-dream"], asked)[1].batch_tokens == 300
+
+
+def test_an_encoder_embeds_only_where_that_is_asked() -> None:
+    bert = models()["bge-base-en-f16"]
+    assert not load_for(bert, settings(ctx_size=512))[1].embeddings
+    assert load_for(bert, settings(ctx_size=512, embeddings=True))[1].pooling == 2
+    assert load_for(bert, settings(ctx_size=512, embeddings=True), pooling="mean")[1].pooling == 1
+
+
+def test_a_decoder_that_reads_an_encoder_keeps_rows_of_a_whole_batch() -> None:
+    assert load_for(models()["made-t5"], settings(ctx_size=512, parallel=1))[1].outputs == 512
+
+
+def test_a_tied_embedding_that_the_processor_reorders_is_there_twice_but_not_beside_a_card() -> None:
+    tied = models()["made-gemma-q4_0"]
+    table = tied.by_name["token_embd.weight"].size_bytes
+    load = load_for(tied, settings(ctx_size=256))[1]
+    beside_card = estimate(tied, replace(load, card="vulkan")).of("weights")
+    assert estimate(tied, load).of("weights") - beside_card == table
+
+
 def test_layers_on_a_card() -> None:
     model = models()[LLAMA]
     assert load_for(model, settings(n_gpu_layers="all"))[1].gpu_layers == model.blocks + 1

@@ -17,6 +17,8 @@ from llamaops.schema.fact import Source
         ((), {}),
         (("--temp", "0.5", "--no-warmup"), {}),
         (("--swa-full",), {"full_window_cache": True}),
+        (("--reranking",), {"embeddings": True, "pooling": "rank"}),
+        (("--embedding", "--pooling", "mean"), {"embeddings": True, "pooling": "mean"}),
         (("--swa_full", "-nkvo"), {"full_window_cache": True, "offloads_cache": False}),
         (("--cpu-moe",), {"cpu_moe_layers": EVERY_LAYER}),
         (("--n-cpu-moe", "3", "--mmproj", "/m/p.gguf"), {"cpu_moe_layers": 3, "mmproj": "/m/p.gguf"}),
