@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from llamaops.estimate.architectures import ARCHITECTURES
+from llamaops.estimate.memory import Estimate
 from tests.fakes.memory_truth import Case, cases, models
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"
@@ -39,6 +40,13 @@ def shown(errors: list[float]) -> str:
     return f"{statistics.median(errors):.2f} | {max(errors):.2f}"
 
 
+def is_exact(case: Case, made: Estimate) -> bool:
+    """Return whether every part, and both sides of a card, are equal to the byte."""
+    sides = made.high("host"), made.high("device")
+    parts = all(made.of(part) == size for part, size in case.truth.items())
+    return parts and sides == (case.host, case.device)
+
+
 def rows() -> list[str]:
     """Return a line for each architecture and one for each place, all cases together."""
     fit_params = {
@@ -58,7 +66,7 @@ def rows() -> list[str]:
         for name in (models()[case.model].architecture, f"all, {place}"):
             ours[name].append(error(made.high(), case.total))
             plain[name].append(error(naive(case), case.total))
-            exact[name] += all(made.of(part) == size for part, size in case.truth.items())
+            exact[name] += is_exact(case, made)
             other = fit_params.get((case.model, replace(case.load, outputs=0)))
             if other is not None:
                 theirs[name].append(error(other, case.total))

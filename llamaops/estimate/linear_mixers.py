@@ -26,6 +26,8 @@ def kimi_delta(b: Building, cur: Tensor, layer: int) -> Tensor:
     q, k = (g.scale(g.like("rms_norm", t)) for t in (q, k))
     output = g.cont(delta_step(b, q, k, v, gate, beta, memory, scans))
     output = b.named_norm(g.reshape(output, size, heads, tokens), layer, "ssm_norm")
+    if b.arch.recurrent != "bounded_delta":
+        cur = g.reshape(g.reshape(cur, cur.ne[0], each, n), cur.ne[0], tokens)
     last = _low_rank(b, cur, layer, "ssm_g")
     gated = g.mul(output, g.unary(g.reshape(last, size, heads, tokens)))
     return b.project(g.cont(gated, size * heads, tokens), layer, "attn_output")

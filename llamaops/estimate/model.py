@@ -12,6 +12,7 @@ from functools import cached_property
 
 import msgspec
 
+BLOCK = re.compile(r"(?:enc\.|dec\.)?blk\.([0-9]{1,9})\.")
 EXPERTS = re.compile(r"\.ffn_(up|down|gate|gate_up)_(ch|)exps")
 Value = int | float | bool | str | tuple[int | float | bool, ...]
 
@@ -27,10 +28,8 @@ class Weight(msgspec.Struct, frozen=True):
     @property
     def block(self) -> int | None:
         """Return the number of the block that the tensor belongs to, None for one outside the blocks."""
-        if not self.name.startswith("blk."):
-            return None
-        number = self.name[4:].partition(".")[0]
-        return int(number) if number.isdecimal() else None
+        found = BLOCK.match(self.name)
+        return None if found is None else int(found[1])
 
     @property
     def is_expert(self) -> bool:
