@@ -76,18 +76,30 @@ def download(
     wanted = os.path.join(folder, "requirement.txt")
     with open(wanted, "w", encoding="utf-8") as file:
         file.write(f"{artefact.requirement} --hash=sha256:{artefact.sha256}\n")
-    form = "--only-binary" if artefact.archive == "wheel" else "--no-binary"
+    form: tuple[str, ...] = ("--only-binary",)
+    more: dict[str, str] = {}
+    if artefact.archive == "sdist":
+        form, more = ("--no-build-isolation", "--no-binary"), _without_a_build(artefact, folder, environ)
     argv = [
         *pip, "download", "--no-deps", "--no-input", "--disable-pip-version-check", "--progress-bar", "off",
-        form, artefact.name, "--dest", output, "--requirement", wanted,
+        *form, artefact.name, "--dest", output, "--requirement", wanted,
     ]  # fmt: skip
+    env = {**environ, "TMPDIR": temporary, "PYTHONUNBUFFERED": "1", **more}
     with _watched(folder, artefact, progress):
-        done = run(argv, bounds=DOWNLOAD, env={**environ, "TMPDIR": temporary, "PYTHONUNBUFFERED": "1"})
+        done = run(argv, bounds=DOWNLOAD, env=env)
     if not done.ok:
         raise explain(artefact, done, folder)
     path = os.path.join(output, artefact.file)
     verify(path, artefact)
     return path
+
+
+def _without_a_build(artefact: Artefact, folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which pip runs nothing of a source archive."""
+    from llamaops.system.sdist_stub import write_stub
+
+    first = write_stub(folder, artefact.name, artefact.version)
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (first, environ.get("PYTHONPATH"))))}
 
 
 @contextlib.contextmanager
