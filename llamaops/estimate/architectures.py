@@ -55,8 +55,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     attention), `single` (each layer is one part only), `per_layer` (each layer has an input of its own),
     `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
     they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
-    behind the parts where the header says so), `decoder` and `encoder_half` (of models with both),
-    `stablelm`."""
+    behind the parts where the header says so), `banked` (layers take sums of earlier inputs), `decoder` and
+    `encoder_half` (of models with both), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -82,8 +82,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     scales_logits: str = ""
     """`always`, `key` (where the header has a scale) or `soft_cap`."""
     ffn: str = "silu"
-    """`silu`, `gelu` (gated side by side), `fused` (gate and up in one tensor), or ungated `gelu_plain`,
-    `relu_squared`."""
+    """`silu`, `gelu`, `bounded` (gated side by side), `fused` (gate and up in one tensor), or ungated
+    `gelu_plain`, `relu_squared`."""
     ffn_norm: str = "ffn_norm"
     """Name of the norm before the feed-forward part."""
     post_attention_norm: str = "post_attention_norm"
@@ -435,6 +435,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "kimi-linear": Architecture(
         attention="mla", rope="none", recurrent="kimi_delta", recurrent_layers="no_kv_heads",
         expert_gate="key",
+    ),
+    "kimi-k3": Architecture(
+        attention="mla", rope="none", gates_result=True, order="banked", recurrent="kimi_delta",
+        recurrent_layers="no_kv_heads", expert_norm="key", expert_gate="key", ffn="bounded",
     ),
     "bailingmoe3": Architecture(
         attention="mla", gates_result=True, recurrent="bounded_delta", recurrent_layers="no_kv_heads",

@@ -62,10 +62,8 @@ def _gated_result(b: Building, attended: Tensor, cur: Tensor, layer: int) -> Ten
         return g.mul(attended, g.unary(gate))
     by_head = g.reshape(attended, attended.ne[0] // heads, heads, b.tokens)
     if b.arch.attention == "mla":
-        gate = g.unary(g.reshape(gate, 1, heads, b.tokens))
-    else:
-        gate = g.reshape(g.unary(gate), 1, heads, b.tokens)
-    return g.reshape(g.mul(by_head, gate), *attended.ne)
+        return g.cont(g.mul(by_head, g.unary(g.reshape(gate, 1, heads, b.tokens))), *attended.ne)
+    return g.reshape(g.mul(by_head, g.reshape(g.unary(gate), 1, heads, b.tokens)), *attended.ne)
 
 
 def _joined_norm(b: Building, heads: Tensor, layer: int, name: str) -> Tensor:
@@ -432,8 +430,9 @@ def attend_keys_only(
     value_view = g.view(key_view, (v.ne[0], *key_view.ne[1:]), key_view.nb[1:])
     decompress = b.need_in_block(layer, "attn_v_b")
     cur = scores(b, q, key_view, value_view, mask or cache.mask, layer, decompress=decompress)
-    if b.arch.gates_result and gated_by is not None:
-        cur = g.cont(_gated_result(b, cur, gated_by, layer))
+    has_gate = b.arch.gates_result and b.in_block(layer, "attn_gate") is not None
+    if has_gate and gated_by is not None:
+        cur = _gated_result(b, cur, gated_by, layer)
     return b.project(cur, layer, "attn_output")
 
 

@@ -13,6 +13,7 @@ from llamaops.estimate import (
     linear_mixers,
     mamba_variants,
     recurrent_mixers,
+    residual_attention,
     sparse_attention,
 )
 from llamaops.estimate.alternating import alternating_layers
@@ -71,6 +72,7 @@ _WHOLE: dict[str, Callable[[Building, Tensor], Tensor]] = {
     "arwkv7": rwkv_with_ffn_layers,
     "alternating": alternating_layers,
     "per_layer": per_layer_layers,
+    "banked": residual_attention.banked_layers,
     "decoder": encoder_decoder.decoder_layers,
     "encoder_half": encoder_decoder.encoder_layers,
 }

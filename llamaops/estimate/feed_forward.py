@@ -10,6 +10,8 @@ from llamaops.estimate.card_support import PRECISE
 from llamaops.estimate.graph import F32, I32, Tensor
 
 DENSE = ("ffn_up", "ffn_gate", "ffn_down")
+NARROW = ("ffn_latent", "ffn_routed")
+"""Names of matrices that make the input of the experts narrower, and their result as wide as before."""
 SHARED = ("ffn_up_shexp", "ffn_gate_shexp", "ffn_down_shexp")
 LEAST_LIMIT = 1e-6
 """Smaller limits of an activation are none."""
@@ -22,13 +24,15 @@ def feed_forward(b: Building, cur: Tensor, layer: int) -> Tensor:
         return dense(b, cur, layer, DENSE, b.arch.ffn)
     if b.in_block(layer, "ffn_up_chexps") is not None:
         return _experts_twice(b, cur, layer)
-    latent = b.in_block(layer, "ffn_latent_down")
-    if latent is None:
+    narrow = next((name for name in NARROW if b.in_block(layer, f"{name}_down") is not None), "")
+    if not narrow:
         out = experts(b, cur, layer)
     else:
         logits = b.project(cur, layer, "ffn_gate_inp")
-        out = experts(b, b.g.mul_mat(latent, cur), layer, logits=logits)
-        out = b.g.mul_mat(b.need_in_block(layer, "ffn_latent_up"), out)
+        out = experts(b, b.project(cur, layer, f"{narrow}_down"), layer, logits=logits)
+        if b.in_block(layer, f"{narrow}_norm") is not None:
+            out = b.named_norm(out, layer, f"{narrow}_norm")
+        out = b.project(out, layer, f"{narrow}_up")
     if b.arch.has_dense_beside and b.in_block(layer, "ffn_up") is not None:
         return b.g.scale(b.g.add(dense(b, cur, layer, DENSE, b.arch.ffn), out))
     if b.in_block(layer, "ffn_up_shexp") is None:
@@ -195,6 +199,9 @@ def _activated(b: Building, cur: Tensor, layer: int, chosen: Tensor, kind: str) 
 def _gated(b: Building, gate: Tensor, up: Tensor, layer: int, limit: str) -> Tensor:
     """Gate, within limits where the header has some for this layer."""
     g = b.g
+    if b.arch.ffn == "bounded":
+        up = g.scale(g.unary(g.scale(up))) if b.model.real("activation.situ_linear_beta") else up
+        return g.mul(g.mul(g.scale(g.unary(g.scale(gate))), g.unary(gate)), up)
     limits = b.model.value(limit)
     found = limits[layer] if isinstance(limits, tuple) and layer < len(limits) else limits
     if not isinstance(found, float) or found <= LEAST_LIMIT or b.arch.limits_in_one:

@@ -35,6 +35,8 @@ def kimi_delta(b: Building, cur: Tensor, layer: int) -> Tensor:
 
 def _low_rank(b: Building, cur: Tensor, layer: int, name: str) -> Tensor:
     """Project with two narrow matrices, or with the one that there is."""
+    if b.in_block(layer, f"{name}_a") is None:
+        return b.project(cur, layer, name)
     cur = b.project(cur, layer, f"{name}_a")
     return cur if b.in_block(layer, f"{name}_b") is None else b.project(cur, layer, f"{name}_b")
 
@@ -44,7 +46,7 @@ def _decay(b: Building, cur: Tensor, layer: int, shape: tuple[int, int, int]) ->
     g = b.g
     cur = g.add(_low_rank(b, cur, layer, "ssm_f"), b.need_in_block(layer, "ssm_dt", "bias"))
     factor = g.reshape(b.need(f"blk.{layer}.ssm_a"), 1, shape[1], 1)
-    if b.arch.recurrent == "bounded_delta":
+    if b.model.real("kda.gate_lower_bound"):
         return g.scale(g.unary(g.mul(g.reshape(cur, *shape), factor)))
     return g.mul(g.reshape(g.unary(cur), *shape), factor)
 
