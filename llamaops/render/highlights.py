@@ -53,6 +53,26 @@ def _latency(value: Any) -> str:  # noqa: ANN401
     return f"{_seconds(value)} (median between chunks)"
 
 
+def _vectors(value: Any) -> str:  # noqa: ANN401
+    return f"{value['dimension']} numbers each, different texts {value['different_similarity']:.3f} alike"
+
+
+def _ranks(value: Any) -> str:  # noqa: ANN401
+    return f"relevant document {value['relevant_score']:.2f}, other {value['other_score']:.2f}"
+
+
+def _router_models(value: Any) -> str:  # noqa: ANN401
+    return ", ".join(
+        f"{item['name']} {item['state_after'] or item['state_before'] or 'not listed'}"
+        f"{' (not asked)' if item['why_not'] else ''}"
+        for item in value
+    )
+
+
+def _listeners(value: Any) -> str:  # noqa: ANN401
+    return ", ".join(f"pid {item['pid']} on {item['address']}:{item['port']}" for item in value[:4])
+
+
 def _devices(value: Any) -> str:  # noqa: ANN401
     return ", ".join(f"{item['name']} ({item['description']})" for item in value) or "none but the CPU"
 
@@ -201,6 +221,11 @@ ROWS: tuple[Row, ...] = (
     ("server's build", "server.props.build_info", shown, ()),
     ("chat answer", "server.chat.text", _text, ()),
     ("time to first token", "server.chat_stream.first_token_s", _seconds, ()),
+    ("vectors", "server.embeddings", _vectors, ()),
+    ("ranks", "server.rerank", _ranks, ()),
+    ("router's models", "router.models", _router_models, ()),
+    ("woken in", "sleep.woken.elapsed_s", _seconds, ()),
+    ("who answers", "owner.listeners", _listeners, ()),
     ("verdict", "canary.verdict", shown, ()),
     ("requests at once", "concurrency.rounds", _rounds, ()),
     ("late request", "concurrency.late", _late, ()),

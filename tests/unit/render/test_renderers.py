@@ -133,3 +133,27 @@ def test_what_a_server_held_is_shown_apart_from_the_pages_of_files() -> None:
     assert dict(highlights("serve", facts)) == {
         "held when ready": "1.0 MiB of its own, 2.0 MiB of files",
     }
+
+
+def test_vectors_ranks_a_router_sleep_and_who_answers_have_rows() -> None:
+    def known(value: object) -> dict[str, object]:
+        return {"state": "known", "value": value}
+
+    idle = {"name": "three", "state_before": "unloaded", "state_after": None, "why_not": "it is unloaded"}
+    models = [{"name": "one", "state_before": "unloaded", "state_after": "loaded", "why_not": ""}, idle]
+    facts = {
+        "server": {
+            "embeddings": known({"dimension": 128, "different_similarity": 0.571}),
+            "rerank": known({"relevant_score": 8.5719, "other_score": -2.0887}),
+        },
+        "router": {"models": known(models)},
+        "sleep": {"woken": {"elapsed_s": 1.25}},
+        "owner": {"listeners": known([{"pid": 7, "address": "0.0.0.0", "port": 8080}])},
+    }
+    assert dict(highlights("verify", facts)) == {
+        "vectors": "128 numbers each, different texts 0.571 alike",
+        "ranks": "relevant document 8.57, other -2.09",
+        "router's models": "one loaded, three unloaded (not asked)",
+        "woken in": "1.25 s",
+        "who answers": "pid 7 on 0.0.0.0:8080",
+    }
