@@ -33,8 +33,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """How an architecture's blocks are put together."""
 
     attention: str = "heads"
-    """`heads`, `mla` (compressed), `indexed` (compressed, to the best keys only), `gated` (queries carry a
-    gate) or empty."""
+    """`heads`, `blocks` (to the best blocks only), `mla` (compressed), `indexed` (compressed, to the best
+    keys only), `gated` (queries carry a gate) or empty."""
     recurrent: str = ""
     """Kind of the recurrent blocks: `mamba`, `mamba2`, `mamba_by_heads`, `shortconv`, `delta`, `delta_joint`,
     `kimi_delta`, `bounded_delta`, `lightning`, `rwkv6`, `rwkv7`, `qrwkv6`, `arwkv7`."""
@@ -152,7 +152,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     has_deep_inputs: bool = False
     """Whether the first layers may each have a further part of the input added."""
     indexer: str = ""
-    """Which layers have an indexer that finds the best keys: `all`, `shared` (as the header says) or none."""
+    """Which layers have an indexer that finds the best keys: `all`, `shared` (as the header says),
+    `behind_dense` (those with experts) or none."""
     has_head: bool = False
     """Whether an encoder nevertheless loads an output head."""
     reads_encoder: bool = False
@@ -390,6 +391,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         caps_scores=True, post_attention_norm="attn_output_norm", has_dense_beside=True,
         post_ffn_norm="post_ffw_norm layer_output_norm",
     ),
+    "minimax-m3": replace(_SHARED, attention="blocks", indexer="behind_dense"),
     "grovemoe": Architecture(selects_by_sigmoid=True),
     # Compressed keys and values.
     "mistral4": Architecture(

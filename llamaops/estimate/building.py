@@ -120,6 +120,13 @@ class Building:
             self._weights[name] = Graph.input(type_id, ne, name)
         return self._weights[name]
 
+    def shared_cast(self, tensor: Tensor, type_id: int) -> Tensor:
+        """Return a tensor in another type, made once for all layers."""
+        name = f"{tensor.name}.{type_id}"
+        if name not in self._weights:
+            self._weights[name] = self.g.cast(tensor, type_id)
+        return self._weights[name]
+
     def need(self, name: str) -> Tensor:
         """Return a tensor that the architecture cannot do without.
 

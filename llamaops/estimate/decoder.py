@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from llamaops.estimate import (
     attention,
+    block_attention,
     encoder_decoder,
     linear_mixers,
     mamba_variants,
@@ -33,6 +34,7 @@ MIXERS: dict[str, Mixer] = {
     "heads": attention.attend_heads,
     "mla": attention.attend_compressed,
     "indexed": sparse_attention.attend_indexed,
+    "blocks": block_attention.attend_blocks,
     "gated": attention.attend_gated,
     "mamba": recurrent_mixers.mamba,
     "mamba2": recurrent_mixers.mamba2,

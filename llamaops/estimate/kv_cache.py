@@ -43,9 +43,11 @@ def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = 
         cells = window_cells(load, layout.window_tokens) if is_windowed else load.sequence_tokens
         row = _row(model, load, layer, widest, windowed=is_windowed)
         (windowed if is_windowed else full)[layer] = cells * load.streams * row
-    size = model.number("attention.indexer.key_length")
+    row = row_bytes(load.key_type, model.number("attention.indexer.key_length"))
+    if not model.is_mla:
+        row += row_bytes(load.value_type, model.value_length())  # one head of values that nothing uses
     indexer = {
-        layer: load.sequence_tokens * load.streams * row_bytes(load.key_type, size)
+        layer: load.sequence_tokens * load.streams * row
         for layer in range(model.layers)
         if has_indexer(model, ARCHITECTURES.get(model.architecture), layer)
     }

@@ -141,6 +141,8 @@ def has_indexer(model: Model, architecture: Architecture | None, layer: int) -> 
     listed = model.value("attention.indexer.types", -1)
     if isinstance(listed, tuple):
         return layer < len(listed) and bool(listed[layer])
+    if architecture.indexer == "behind_dense":
+        return layer >= model.number("leading_dense_block_count")
     if architecture.indexer == "shared" and model.trained_context >= SHARES_INDEXER:
         return layer <= 1 or layer % 4 == 2  # noqa: PLR2004 - the engine's own table
     return True
