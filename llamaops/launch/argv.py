@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+import msgspec
+
 from llamaops.errors import UsageError
 from llamaops.facts.capabilities import Capabilities, Option
 from llamaops.facts.launch import LaunchFacts, MissingFlag, PlannedSlots
@@ -39,7 +41,7 @@ def server_argv(binary_path: str, settings: LaunchSettings, capabilities: Capabi
     Raises: UsageError for a value that cannot be meant, and for a flag that the build lacks, with the
     nearest one it has.
     """
-    settings = validate(absorb(settings))
+    settings = _with_context(validate(absorb(settings)), capabilities)
     line = _Line(capabilities)
     line.need(("--model", "-m"), settings.model_path, "the model")
     line.need(("--host",), settings.host, "the address")
@@ -76,7 +78,7 @@ def completion_argv(
 
     Raises: UsageError as `server_argv`, and for an empty prompt or no tokens.
     """
-    settings = validate(absorb(settings))
+    settings = _with_context(validate(absorb(settings)), capabilities)
     if not prompt:
         raise UsageError("an empty prompt", hint="the program refuses it; give some text")
     in_range("--max-tokens", max_tokens, low=1, high=2**31 - 1)
@@ -276,6 +278,18 @@ def _unified(line: _Line, unified: bool) -> None:
     elif line.spelling(("--no-kv-unified", "-no-kvu")) is not None:
         line.want(("--no-kv-unified", "-no-kvu"), wanted=True, what="a KV cache for each slot")
     # A build without the flag knows only split caches, or splits unless told otherwise.
+
+
+def _with_context(settings: LaunchSettings, capabilities: Capabilities | None) -> LaunchSettings:
+    """Return the settings with the context that a build of 2025 or before has by default, such as 4096.
+
+    Said aloud, so that plan, prediction and engine mean the same. Later builds take the model's own (0).
+    """
+    option = capabilities.find("--ctx-size") if capabilities is not None else None
+    default = option.default if option is not None else None
+    if settings.ctx_size is not None or default is None or not default.isdecimal() or int(default) == 0:
+        return settings
+    return msgspec.structs.replace(settings, ctx_size=int(default))
 
 
 def _shared(line: _Line, settings: LaunchSettings) -> None:

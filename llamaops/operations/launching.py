@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.capabilities import Capabilities
 from llamaops.launch.argv import Command, default_slots, launch_facts
@@ -44,8 +46,15 @@ def capabilities_of(binary: BinaryFacts) -> Capabilities | None:
 
 
 def plan_of(command: Command, capabilities: Capabilities | None, n_ctx_train: int | None) -> Plan:
-    """Return what the engine will make of the settings."""
-    return resolve(command.settings, n_ctx_train=n_ctx_train, slots=default_slots(capabilities))
+    """Return what the engine will make of the settings.
+
+    With nothing asked, some builds divide the model's own context among slots with a KV cache each
+    (b10068, b10434), and others give it to each of them (0.5.0): that is left to the engine.
+    """
+    plan = resolve(command.settings, n_ctx_train=n_ctx_train, slots=default_slots(capabilities))
+    if command.settings.ctx_size or plan.kv_unified or plan.n_slots == 1:
+        return plan
+    return msgspec.structs.replace(plan, n_ctx=None, n_ctx_seq=None, n_ctx_slot=None, notes=())
 
 
 def add_launch(

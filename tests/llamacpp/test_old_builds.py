@@ -98,6 +98,19 @@ def test_its_server_is_verified(
     assert list(tmp_path.iterdir()) == [tmp_path / "records"], "it writes into the working directory"
 
 
+def test_its_default_context_is_planned_and_said_aloud(
+    build: tuple[str, str], embedded_model: str, tmp_path: Path
+) -> None:
+    asked = words(build, "serve", embedded_model, "--verify", "--once", "--level", "basic", *ONE_THREAD)
+    ran = command.run_json([*asked, "--parallel", "2"], tmp_path / "records")
+    assert ran.status == 0, ran.open_findings()
+    argv = ran.record["facts"]["launch"]["argv"]
+    context = {"old_engine_2024": 512, "old_engine_2025": 4096}[build[0]]
+    assert argv[argv.index("--ctx-size") + 1] == str(context)
+    assert ran.record["facts"]["launch"]["planned"]["slot_context_tokens"] == context // 2
+    assert ran.finding("server.plan-is-what-runs")["status"] == "passed"
+
+
 def test_a_model_of_ours_is_served_and_read_from_the_log(build: tuple[str, str], tmp_path: Path) -> None:
     model = write_tiny_model(tmp_path / "tiny.gguf", type_name="F32", ends=True)
     asked = words(build, "serve", str(model), "--once", *ONE_THREAD, "--parallel", "2", "--ctx-size", "1024")

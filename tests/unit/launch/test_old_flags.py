@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from llamaops.facts.capabilities import Capabilities, parse_help
 from llamaops.launch.argv import completion_argv, server_argv, slots_shown, writes_log_file
 from llamaops.launch.settings import LaunchSettings
+from llamaops.operations.launching import plan_of
 
 FOLDER = Path(__file__).parents[2] / "data" / "engines"
 
@@ -68,3 +70,41 @@ def test_slots_are_shown_as_the_build_has_it_unless_asked(
     offered: Capabilities | None, asked: bool | None, shown: bool
 ) -> None:
     assert slots_shown(LaunchSettings(model_path="/m.gguf", slots=asked), offered) is shown
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "said"),
+    [
+        (SERVER_2024, None, "512"),
+        (SERVER_2025, None, "4096"),
+        (SERVER_2025, 1024, "1024"),
+        (SERVER_2026, None, None),
+        (SERVER_2026, 1024, "1024"),
+    ],
+)
+def test_the_context_that_an_old_build_has_by_default_is_said_aloud(
+    offered: Capabilities, asked: int | None, said: str | None
+) -> None:
+    argv = server(offered, ctx_size=asked)
+    assert (argv[argv.index("--ctx-size") + 1] if "--ctx-size" in argv else None) == said
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "slot"),
+    [
+        (SERVER_2024, {"parallel": 2}, 256),
+        (SERVER_2025, {"parallel": 2}, 2048),
+        (SERVER_2025, {}, 4096),
+        (SERVER_2026, {"parallel": 2}, None),  # builds of 2026 differ, and their help does not say it
+        (SERVER_2026, {"parallel": 2, "ctx_size": 1024}, 512),
+        (SERVER_2026, {"parallel": 2, "kv_unified": True}, 8192),
+        (SERVER_2026, {"parallel": 1}, 8192),
+        (SERVER_2026, {}, 8192),
+    ],
+)
+def test_what_a_slot_will_have_is_planned_where_it_can_be_known(
+    offered: Capabilities, asked: dict[str, Any], slot: int | None
+) -> None:
+    settings = LaunchSettings(model_path="/m.gguf", port=4000, **asked)
+    command = server_argv("/bin/server", settings, offered)
+    assert plan_of(command, offered, 8192).n_ctx_slot == slot
