@@ -159,6 +159,10 @@ def exposed_with_care(surface: SurfaceFacts, asked: AskedFacts) -> Verdict | Not
         faults.append("/slots is open")
     if seen.props_open:
         faults.append("/props is open")
+    if seen.slot_files in {"works", "refuses"} and not asked.api_key:
+        faults.append("whoever asks may write and read files of slots (--slot-save-path)")
+    if seen.loads_models and not asked.api_key:
+        faults.append("whoever asks may load and unload models")
     return Verdict(
         holds=not faults,
         summary="; ".join(faults) or "a key is required, and other sites are kept out",

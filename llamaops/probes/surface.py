@@ -90,6 +90,10 @@ class Exposure(Shape, frozen=True, kw_only=True):
     """Whether /slots answers without a key."""
     props_open: bool | None
     """Whether /props answers without a key."""
+    slot_files: EndpointState | None = None
+    """Saving a slot under a name that no file can have: `refuses` is switched on (--slot-save-path)."""
+    loads_models: bool | None = None
+    """Whether it is a router, which loads and unloads models for whoever asks."""
 
 
 class SurfaceFacts(Shape, frozen=True, kw_only=True):
@@ -441,18 +445,21 @@ def _has_form(result: Exchange, field: str, *, refused: bool) -> bool:
 
 @probe(
     "exposure",
-    sends="GET /tools and /cors-proxy, and GET /health as a browser would from a page of another site; of a "
-    "server on this machine the kernel's tables, and with a key GET /props of its children, without that key",
+    sends="GET /tools and /cors-proxy, POST /slots/0?action=save under a name that no file can have, and GET "
+    "/health as a browser would from a page of another site; of a server on this machine the kernel's tables, "
+    "and with a key GET /props of its children, without that key",
     proves="which doors are open: built-in tools, a proxy, other web sites, slots and props without a key, "
-    "other addresses, children of a router that need no key",
+    "files of slots, other addresses, children of a router that need no key",
     does_not_prove="that nothing else on the machine or in the network lets others in",
-    seconds="three exchanges, at most 10 each; 3 for each child",
+    seconds="four exchanges, at most 10 each; 3 for each child",
     level="standard",
 )
 def probe_exposure(work: _Work, server: ServerFacts) -> Exposure:
     """Ask what is open; nothing is changed and no tool is called."""
     tools = work.ask("exposure", "GET", "/tools", None).answer
     proxy = work.ask("exposure", "GET", "/cors-proxy", None).answer
+    # Nothing can be written under this name, neither in the folder for it nor elsewhere.
+    files = work.ask("exposure", "POST", "/slots/0?action=save", {"filename": "."}).answer
     page = work.client.exchange("GET", "/health", bounds=work.bounds(), with_key=False, web_origin=OTHER_SITE)
     allowed = page.header("access-control-allow-origin") if isinstance(page, Exchange) else None
     return Exposure(
@@ -462,6 +469,8 @@ def probe_exposure(work: _Work, server: ServerFacts) -> Exposure:
         other_sites=None if allowed is None else allowed in {"*", OTHER_SITE},
         slots_open=_open(work, server, "slots"),
         props_open=_open(work, server, "props"),
+        slot_files=files.state,
+        loads_models=server.props.value.is_router if isinstance(server.props, Known) else None,
     )
 
 

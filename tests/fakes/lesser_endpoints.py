@@ -96,6 +96,10 @@ class LesserEndpoints:
     def _at_infill(self: Any, _request: object) -> None:
         self._error(501, "Infill is not supported by this model", "not_supported_error")
 
+    def _at_slots_0(self: Any, _request: object) -> None:
+        message = "This server does not support slots action. Start it with `--slot-save-path`"
+        self._error(501, message, "not_supported_error")
+
     def _at_tools(self: Any, _request: object) -> None:
         if self.state.lie.surface == "tools":
             self._json([{"name": "run_shell_command"}])

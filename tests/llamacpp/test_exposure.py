@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,19 @@ def test_children_of_a_router_that_need_no_key_are_told(
     assert found["argument"]["status"] == "failed", found
     assert "children answer without the key" in found["argument"]["summary"]
     assert found["file"]["status"] == "passed", found
+
+
+@pytest.mark.parametrize("build", ["engine", "engine-b10068"])
+def test_files_of_slots_are_seen_and_none_is_written(
+    fetched: Callable[[str], str], build: str, model: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "slots"
+    folder.mkdir()
+    found = {}
+    for name, flags in (("on", ("--slot-save-path", f"{folder}/")), ("off", ())):
+        with serving(fetched(build), "-m", str(model), *FLAGS, *flags) as (_process, port):
+            found[name] = verify(port, tmp_path).record["facts"]["surface"]["exposure"]["value"]
+    assert found["on"]["slot_files"] == "refuses"
+    assert found["off"]["slot_files"] == "switched_off"
+    assert found["off"]["loads_models"] is False
+    assert list(folder.iterdir()) == []

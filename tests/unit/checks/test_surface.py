@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from llamaops.checks.registry import NotApplicable, Verdict
@@ -153,3 +154,15 @@ def test_pages_of_other_sites_are_kept_out_by_cors_or_by_a_key() -> None:
         assert isinstance(pages_are_kept_out(facts(seen=exposure()), other), NotApplicable)
     with pytest.raises(NotKnownError):
         pages_are_kept_out(facts(), here)
+
+
+def test_what_a_server_beyond_this_machine_lets_anybody_do_is_told() -> None:
+    seen = msgspec.structs.replace(exposure(other_sites=False), slot_files="refuses", loads_models=True)
+    found = exposed_with_care(facts(seen=seen), BEYOND)
+    assert isinstance(found, Verdict)
+    assert "files of slots" in found.summary
+    assert "load and unload models" in found.summary
+    off = msgspec.structs.replace(seen, slot_files="switched_off", loads_models=False)
+    closed = exposed_with_care(facts(seen=off), BEYOND)
+    assert isinstance(closed, Verdict)
+    assert "files of slots" not in closed.summary
