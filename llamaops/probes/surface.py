@@ -446,8 +446,8 @@ def _has_form(result: Exchange, field: str, *, refused: bool) -> bool:
 @probe(
     "exposure",
     sends="GET /tools and /cors-proxy, POST /slots/0?action=save under a name that no file can have, and GET "
-    "/health as a browser would from a page of another site; of a server on this machine the kernel's tables, "
-    "and with a key GET /props of its children, without that key",
+    "/health as a browser would from a page of another site; of a server on this machine the kernel's "
+    "tables, and with a key GET /props of its children, without that key",
     proves="which doors are open: built-in tools, a proxy, other web sites, slots and props without a key, "
     "files of slots, other addresses, children of a router that need no key",
     does_not_prove="that nothing else on the machine or in the network lets others in",
