@@ -9,46 +9,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from llamaops.diagnosis.candidates import Candidate, candidates
 from llamaops.diagnosis.landmarks import Landmarks, landmarks_of
 from llamaops.diagnosis.parts import Part
+from llamaops.diagnosis.ranking import SECURITY, SEVERITY, other_role, rank_of, roles_of
 from llamaops.diagnosis.rule import RuleSet, rule_set
 from llamaops.diagnosis.scan import scan
 from llamaops.diagnosis.scanned import Scanned
 from llamaops.diagnosis.situation import Situation, situation_of
-from llamaops.schema.diagnosis import (
-    Cause,
-    Diagnosis,
-    EvidenceLine,
-    NextAction,
-    PartSeen,
-    Place,
-    Sure,
-    UnexplainedError,
-    Verdict,
-)
+from llamaops.diagnosis.wording import Wording, words_of
+from llamaops.schema.diagnosis import Cause, Diagnosis, PartSeen, Sure, UnexplainedError, Verdict
 
-SECURITY = "exposure"
-"""The area of rules about who may reach the server or read its secrets."""
 NOTHING_PROVEN = "no fault found; nothing proven"
-MAX_EVIDENCE = 8
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
-_SEVERITY = {"fatal": 0, "error": 0, "warn": 1, "info": 2}
-_TIER = {"cause": 0, "message": 1, "note": 1, "wrapper": 3}
-_OF_ANSWERS = frozenset(("generated_output", "benchmark", "concurrency"))
-"""Where a poor answer shows; it is no reason for a program to end."""
-_UP_TO_LOAD = frozenset(("host", "binary", "model_file", "model_load"))
+_TELLING = frozenset(("log", "text", "http-response", "host-facts", "inspect"))
+"""Kinds of parts that show what happened; the others show what was asked for."""
 _LESS: dict[Sure, Sure] = {"certain": "likely", "likely": "possible", "possible": "possible"}
-_WHY: dict[Sure, str] = {
-    "certain": "the message says so itself",
-    "likely": "the lines fit this cause best, and could have another",
-    "possible": "the lines are a sign of it, and no proof",
-}
-_FIELD = re.compile(r"\{(\w+)(?:\|([^{}]*))?\}")
 
 
 def diagnose_parts(parts: Sequence[Part], rules: RuleSet | None = None) -> Diagnosis:
@@ -78,11 +57,11 @@ class _Judgement:
         self._situation: Situation = situation_of(scans)
         self._marks: Landmarks = landmarks_of(scans, self._situation.facts)
         self._held = candidates(rules, self._situation)
-        self._names = [s.part.name for s in scans]
+        self._words = Wording([s.part.name for s in scans], self._situation.secrets)
 
     def diagnosis(self) -> Diagnosis:
-        roles = self._roles()
-        order = sorted(self._held, key=self._rank)
+        roles = roles_of(self._held, self._marks)
+        order = sorted(self._held, key=lambda c: rank_of(c, self._marks))
         first = next((c for c in order if roles[id(c)] == "primary"), None)
         if first is not None and (
             first.rule.tier == "wrapper"
@@ -111,63 +90,29 @@ class _Judgement:
         """Say whether all that is known could be abused, while an error shows that something else failed."""
         return first.rule.area == SECURITY and bool(self._unexplained())
 
-    # Ranking.
-
-    def _roles(self) -> dict[int, str]:
-        roles = {id(c): "primary" for c in self._held}
-        for candidate in self._held:
-            if self._recovered(candidate):
-                roles[id(candidate)] = "recovered"
-        standing = [c for c in self._held if roles[id(c)] == "primary"]
-        explained = {slug for c in standing for slug in c.rule.over}
-        for candidate in standing:
-            if candidate.rule.slug in explained and not _same_slug_over(candidate, standing):
-                roles[id(candidate)] = "symptom"
-        return roles
-
-    def _recovered(self, candidate: Candidate) -> bool:
-        rule = candidate.rule
-        recovers = rule.recovers
-        if recovers is None:
-            recovers = rule.boundary in _UP_TO_LOAD and rule.severity in {"fatal", "error"}
-        return recovers and self._marks.ready_after(candidate.last)
-
-    def _rank(self, candidate: Candidate) -> tuple[int, int, int, int, int, tuple[int, int], int]:
-        rule = candidate.rule
-        earlier_start = self._marks.before_last_start(candidate.last)
-        severity = _SEVERITY[rule.severity]
-        wrapper = 1 if rule.tier == "wrapper" else 0
-        # What could be abused is said after what fails: an operator asks why it fails.
-        security = 1 if rule.area == SECURITY else 0
-        first = candidate.first if severity == 0 else (0, 0)
-        milder = int(rule.severity == "error" and rule.boundary in _OF_ANSWERS)
-        return (severity, security, wrapper, int(earlier_start), milder, first, _TIER[rule.tier])
-
-    # Answer.
-
     def _answer(self, first: Candidate | None, order: list[Candidate], roles: dict[int, str]) -> Diagnosis:
-        primary = self._cause(first, "primary") if first is not None else None
+        primary = self._words.cause(first, "primary") if first is not None else None
         others, seen = [], {primary.slug if primary else ""}
         for candidate in order:
             if candidate is first or candidate.rule.slug in seen:
                 continue
             seen.add(candidate.rule.slug)
             role = roles[id(candidate)]
-            others.append(self._cause(candidate, self._other_role(candidate, role, first)))
+            others.append(self._words.cause(candidate, other_role(candidate, role, first)))
         unexplained = self._unexplained()
         count = sum(s.error_count for s in self._scans)
-        open_ones = [c for c in order if roles[id(c)] == "primary" and _SEVERITY[c.rule.severity] == 0]
-        wrapper = self._cause(open_ones[0], "symptom") if first is None and open_ones else None
+        open_ones = [c for c in order if roles[id(c)] == "primary" and SEVERITY[c.rule.severity] == 0]
+        wrapper = self._words.cause(open_ones[0], "symptom") if first is None and open_ones else None
         verdict, slug, summary = self._verdict(primary, wrapper, others, unexplained)
         proven, proof = self._marks.proven()
         return Diagnosis(
             verdict=verdict,
             slug=slug,
-            summary=self._clean(summary),
+            summary=self._words.clean(summary),
             primary=self._checked(primary, unexplained, others) if primary else None,
             contributing=tuple(others[:MAX_CONTRIBUTING]),
             proven=proven,
-            proof=tuple(self._line(p, n, t) for p, n, t in proof),
+            proof=tuple(self._words.line(p, n, t) for p, n, t in proof),
             unexplained=unexplained,
             unexplained_count=count,
             exit_status=self._exit_status(),
@@ -188,9 +133,9 @@ class _Judgement:
             return "no_fault", primary.slug, f"{primary.says} {self._proves().capitalize()}."
         if unexplained:
             line = unexplained[0].line
-            return "unknown", "unknown", f"unknown; the first error that no rule explains: {line.text[:300]}"
+            return "unknown", "unknown", f"the first error that no rule explains: {line.text[:300]}"
         if wrapper is not None:
-            return "unknown", "unknown", f"unknown: {wrapper.says}"
+            return "unknown", "unknown", f"no cause found: {wrapper.says}"
         recovered = next((c for c in others if c.role == "recovered"), None)
         if recovered is not None:
             summary = f"recovered from: {recovered.says} {self._proves().capitalize()}."
@@ -206,7 +151,7 @@ class _Judgement:
 
     def _proves(self) -> str:
         proven, _ = self._marks.proven()
-        return "nothing else is proven" if proven is None else f"the parts prove {_words(proven)}"
+        return "nothing else is proven" if proven is None else f"the parts prove {words_of(proven)}"
 
     def _unused(self) -> tuple[str, ...]:
         """Return the names of parts, other than commands and requests, that no rule rests on."""
@@ -214,7 +159,7 @@ class _Judgement:
         return tuple(
             s.part.name
             for index, s in enumerate(self._scans)
-            if index not in used and s.lines and s.part.kind not in {"command", "http-request", "bench"}
+            if index not in used and s.lines and s.part.kind in _TELLING
         )
 
     def _all_understood(self) -> bool:
@@ -246,55 +191,13 @@ class _Judgement:
             return msgspec.structs.replace(primary, sure=_LESS[primary.sure], why_sure=why)
         return primary
 
-    def _other_role(self, candidate: Candidate, role: str, first: Candidate | None) -> str:
-        if role != "primary":
-            return role
-        if candidate.rule.severity == "info":
-            return "harmless"
-        if candidate.rule.tier == "wrapper":
-            return "symptom"
-        if first is not None and _SEVERITY[candidate.rule.severity] == 0 and candidate.first > first.first:
-            return "symptom" if first.rule.severity in {"fatal", "error"} else "contributing"
-        return "contributing"
-
-    def _cause(self, candidate: Candidate, role: str) -> Cause:
-        rule, values = candidate.rule, candidate.values
-        return Cause(
-            slug=rule.slug,
-            says=self._clean(filled(rule.says, values)),
-            boundary=rule.boundary,
-            severity=rule.severity,
-            sure=rule.sure,
-            why_sure=self._clean(filled(rule.why, values)) or self._why(candidate),
-            evidence=tuple(self._line(h.part, h.number, h.shown) for h in candidate.hits[:MAX_EVIDENCE]),
-            rules_out=rule.rules_out,
-            next=NextAction(
-                do=self._clean(filled(rule.next.do, values)),
-                run=self._clean(filled(rule.next.run, values)) if rule.next.run else None,
-                changes_state=rule.next.changes_state,
-            ),
-            do_not_conclude=rule.do_not_conclude,
-            role=role,  # type: ignore[arg-type]  # one of the words of Cause.role
-        )
-
-    def _why(self, candidate: Candidate) -> str:
-        if candidate.parts > 1 and candidate.rule.sure != "possible":
-            return f"{candidate.parts} parts agree"
-        return _WHY[candidate.rule.sure]
-
     def _unexplained(self) -> tuple[UnexplainedError, ...]:
         found = []
         for scanned in self._scans:
             for seen in scanned.errors:
                 if self._marks.ready_after((seen.part, seen.number), seen.text):
                     continue
-                found.append(
-                    UnexplainedError(
-                        line=self._line(seen.part, seen.number, seen.text),
-                        before=tuple(self._clean(t) for t in seen.before),
-                        after=tuple(self._clean(t) for t in seen.after),
-                    )
-                )
+                found.append(self._words.error(seen))
         return tuple(found[:MAX_UNEXPLAINED])
 
     def _exit_status(self) -> int | None:
@@ -307,33 +210,3 @@ class _Judgement:
             PartSeen(name=s.part.name, kind=s.part.kind, lines=s.lines, used=index in used, note=s.part.note)
             for index, s in enumerate(self._scans)
         )
-
-    def _line(self, part: int, number: int, text: str) -> EvidenceLine:
-        return EvidenceLine(part=self._names[part], number=number, text=self._clean(text))
-
-    def _clean(self, text: str) -> str:
-        for secret in self._situation.secrets:
-            text = text.replace(secret, "[secret]")
-        return text
-
-
-def _same_slug_over(candidate: Candidate, standing: Sequence[Candidate]) -> bool:
-    """Say whether only rules of the same slug explain a candidate."""
-    return not any(
-        candidate.rule.slug in c.rule.over and c.rule.slug != candidate.rule.slug for c in standing
-    )
-
-
-def filled(text: str, values: object) -> str:
-    """Fill `{name|otherwise}` from values."""
-    known = values if isinstance(values, dict) else {}
-    return _FIELD.sub(lambda m: str(known.get(m[1], m[2] if m[2] is not None else "?"))[:200], text)
-
-
-def _words(place: Place) -> str:
-    return {
-        "model_load": "that the model was loaded",
-        "api_response": "that the server answers",
-        "generated_output": "that it generates",
-        "binary": "that the program runs",
-    }.get(place, place)

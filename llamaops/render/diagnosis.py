@@ -24,9 +24,8 @@ def diagnosis_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
 def verdict_line(diagnosis: Diagnosis, clean: Callable[[str], str]) -> Line:
     """Return one line: verdict, slug and summary."""
     word = diagnosis.verdict.replace("_", " ")
-    return Line(
-        f"{word}: {diagnosis.slug}: {one_line(clean(diagnosis.summary), 400)}", STYLES[diagnosis.verdict]
-    )
+    begin = word if diagnosis.slug == word else f"{word}: {diagnosis.slug}"
+    return Line(f"{begin}: {one_line(clean(diagnosis.summary), 400)}", STYLES[diagnosis.verdict])
 
 
 def render_diagnosis(diagnosis: Diagnosis) -> Iterator[Line]:
@@ -43,6 +42,9 @@ def render_diagnosis(diagnosis: Diagnosis) -> Iterator[Line]:
         yield Line(f"    > {one_line(item.line.text, 300)}")
         for text in item.after:
             yield Line(f"      {one_line(text, 200)}", "dim")
+    for part in diagnosis.parts:
+        if part.note:
+            yield Line(f"  of {one_line(part.name, 120)}: {one_line(part.note, 240)}", "yellow")
     for cause in diagnosis.contributing:
         yield Line(f"  {cause.role}: {cause.slug}: {one_line(cause.says, 240)}", "dim")
 
