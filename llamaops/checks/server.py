@@ -18,6 +18,10 @@ from llamaops.schema.fact import Fact, Known, Unknown
 
 CONTEXT_STEP = 256
 """Engines round a slot's context up to a multiple of this."""
+GUARDS_TEXT_ONLY = (
+    "the key of a build of early 2024 guards what generates and nothing else: switch /slots off, which shows "
+    "prompts (--slots-endpoint-disable), let nobody else reach the address, or install a newer build"
+)
 SIZES = ("parameters", "tensor bytes")
 """Figures that count every tensor which was loaded."""
 
@@ -351,6 +355,7 @@ def key_is_required(server: ServerFacts, asked: AskedFacts) -> Verdict | NotAppl
         summary=f"{observed}{note}",
         expected="401 from chat, /props and /slots without the key and with a wrong one",
         observed=observed,
+        remedy=GUARDS_TEXT_ONLY if is_early(server) else None,
         evidence=evidence_of(*opened),
     )
 

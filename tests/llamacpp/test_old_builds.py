@@ -177,6 +177,7 @@ def test_a_key_guards_what_it_guarded_then(
     if build[0] == "old_engine_2024":  # it asked for the key where text is generated, and nowhere else
         assert finding["status"] == "failed"
         assert "/slots with none key: HTTP 200" in finding["summary"]
+        assert "--slots-endpoint-disable" in finding["remedy"]
         assert set(blocking(ran)) == {"server.key-is-required"}
     else:
         assert finding["status"] == "passed"
