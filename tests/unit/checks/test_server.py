@@ -255,7 +255,7 @@ def test_still_alive_after_requests() -> None:
 
 
 def test_every_check_of_the_area_is_found_and_none_breaks_on_nothing_known() -> None:
-    assert len(CHECKS) == 22
+    assert len(CHECKS) == 25
     names = [field.name for field in msgspec.structs.fields(ServerFacts)]
     gaps: Any = {name: unknown() for name in names if name not in {"origin", "endpoints", "without_key"}}
     nothing = server(without=tuple(item.probe for item in server().endpoints), **gaps)
