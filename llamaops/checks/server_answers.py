@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.checks.server import evidence_of, fault_of
 from llamaops.errors import NotKnownError
@@ -382,32 +384,67 @@ def answers_depend_on_the_question(server: ServerFacts) -> Verdict | NotApplicab
     remedy="another server may answer /metrics, or usage in the answers is wrong",
 )
 def counters_agree(server: ServerFacts, asked: AskedFacts) -> Verdict | NotApplicable:
-    """Ask that the counter of generated tokens grew by the sum of usage; by more where others ask too."""
+    """Ask that the counters of tokens grew by the sums of usage; by more where others ask too."""
     if (other := no_chat(server)) is not None:
         return other
     outcome = server.outcome("metrics")
     if isinstance(outcome, Known) and outcome.value.state in {"switched_off", "absent"}:
         return NotApplicable("/metrics is switched off")
-    name = "tokens_predicted_total"
-    before = server.metrics.need().counters.get(name)
-    after = server.metrics_after.need().counters.get(name)
-    if before is None or after is None:
-        return NotApplicable(f"this build has no counter {name}")
-    usages = [fact.value.usage for fact in (server.chat, server.chat_other) if isinstance(fact, Known)]
-    untold = 0
-    if isinstance(server.chat_stream, Known):
-        usages.append(server.chat_stream.value.usage)
-        # Streams of builds before September 2024 have no usage: any number up to the limit may be right.
-        untold = server.chat_stream.value.max_tokens if usages[-1] is None else 0
-    said = sum(usage.completion_tokens or 0 for usage in usages if usage)
-    grown = round(after - before)
+    before, after = server.metrics.need().counters, server.metrics_after.need().counters
+    if GENERATED not in before or GENERATED not in after:
+        return NotApplicable(f"this build has no counter {GENERATED}")
     alone = asked.via == "server" and not asked.api_key  # questions without a key may generate a token each
-    most = said + untold + len(usages) if alone else grown
-    note = f" (of a stream without usage, at most {untold})" if untold else ""
+    counts = [_generated(server, round(after[GENERATED] - before[GENERATED]))]
+    if PROMPTS in before and PROMPTS in after:
+        counts.append(_sent(server, round(after[PROMPTS] - before[PROMPTS])))
+    good = all(count.said <= count.grown and (count.grown <= count.most or not alone) for count in counts)
+    said = ", ".join(f"{count.said} {count.what}" for count in counts)
     return Verdict(
-        holds=said <= grown <= most,
-        summary=f"usage says {said} tokens were generated, the counter grew by {grown}{note}",
-        expected=f"{said} tokens; more only where others use the server too",
-        observed=f"{grown} tokens",
+        holds=good,
+        summary="; ".join(count.sentence() for count in counts),
+        expected=f"{said}; more only where others use the server too",
+        observed=", ".join(f"{c.grown} {c.what}" for c in counts),
         evidence=evidence_of(server.metrics, server.metrics_after),
     )
+
+
+GENERATED, PROMPTS = "tokens_predicted_total", "prompt_tokens_total"
+
+
+class _Count(NamedTuple):
+    """Tokens by usage, and by how much the server's counter of them grew."""
+
+    what: str
+    said: int
+    grown: int
+    most: int
+    untold: int
+    """Of a stream without usage, as builds before September 2024 have it, at most so many."""
+
+    def sentence(self) -> str:
+        note = f" (of a stream without usage, at most {self.untold})" if self.untold else ""
+        return f"usage says {self.said} {self.what}, the counter grew by {self.grown}{note}"
+
+
+def _usages(server: ServerFacts) -> tuple[list[Usage], bool]:
+    """Return the usage of each answer, and whether a stream came without one."""
+    found = [fact.value.usage for fact in (server.chat, server.chat_other) if isinstance(fact, Known)]
+    stream = server.chat_stream.value if isinstance(server.chat_stream, Known) else None
+    untold = stream is not None and stream.usage is None
+    return [usage for usage in (*found, stream.usage if stream else None) if usage], untold
+
+
+def _generated(server: ServerFacts, grown: int) -> _Count:
+    usages, untold = _usages(server)
+    said = sum(usage.completion_tokens or 0 for usage in usages)
+    most = server.chat_stream.value.max_tokens if untold and isinstance(server.chat_stream, Known) else 0
+    # Each request may count a token that it did not give: the one that ends its text.
+    return _Count("tokens were generated", said, grown, said + most + len(usages) + untold, most)
+
+
+def _sent(server: ServerFacts, grown: int) -> _Count:
+    """Compare the tokens of our prompts that came from no cache; the stream has the prompt of the first."""
+    usages, untold = _usages(server)
+    sent = [max(0, (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)) for usage in usages]
+    most = sent[0] if untold and sent else 0
+    return _Count("tokens of prompts were processed", sum(sent), grown, sum(sent) + most, most)

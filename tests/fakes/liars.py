@@ -256,6 +256,7 @@ SERVER_LIARS = (
     Liar("chat-without-key", "chat needs no key", "api_response", "server.key-is-required", key=True),
     Liar("props-without-key", "/props needs no key", "api_response", "server.key-is-required", key=True),
     _answers("counters-stand-still", "counts no generated token", "counters-agree"),
+    _answers("prompt-counter-stands-still", "counts no token of a prompt", "counters-agree"),
     _answers("counters-count-double", "counts each generated token twice", "counters-agree"),
     Liar("embeddings-constant", "one vector for every text", "api_response", "server.embeddings-answer"),
     Liar("embeddings-zero", "vectors of zeros", "api_response", "server.embeddings-answer"),

@@ -283,7 +283,9 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
             return
         times = {"stuck": 0, "doubled": 2}.get(self.state.lie.counters, 1)
         values = {
-            "prompt_tokens_total": self.state.prompt_tokens,
+            "prompt_tokens_total": 0
+            if self.state.lie.counters == "prompts-stuck"
+            else self.state.prompt_tokens,
             "tokens_predicted_total": self.state.generated * times,
             "n_decode_total": self.state.work.decodes,
         }

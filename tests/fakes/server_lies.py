@@ -70,7 +70,7 @@ class Behaviour:
     surface: str = "ok"
     """ok, or what one of the lesser endpoints, or of the answers to wrong requests, does instead."""
     counters: str = "ok"
-    """ok, stuck, doubled."""
+    """ok, stuck, doubled (of tokens generated), prompts-stuck."""
     features: str = "ok"
     """ok, keeps-slot (of a client that has gone), schema-ignored, schema-broken, tool-dropped, tool-unknown,
     tool-arguments, tool-stream (prose where it is streamed), tool-stream-cut, context-smaller,
@@ -210,6 +210,7 @@ LIES: dict[str, Behaviour] = {
     "crowd-turned-away": Behaviour(crowd="busy-503"),
     "crowd-limit-ignored": Behaviour(crowd="over-limit"),
     "counters-stand-still": Behaviour(counters="stuck"),
+    "prompt-counter-stands-still": Behaviour(counters="prompts-stuck"),
     "counters-count-double": Behaviour(counters="doubled"),
     # lesser endpoints and wrong requests
     "detokenize-other-text": Behaviour(surface="detokenize"),

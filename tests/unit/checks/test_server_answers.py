@@ -264,6 +264,12 @@ def test_counters_agree() -> None:
     attached = run("counters-agree", more, AskedFacts(via="attached"))
     assert attached is not None
     assert attached.status == "passed"  # others may have asked too
+    prompts = {"tokens_predicted_total": 100.0, "prompt_tokens_total": 50.0}
+    sent = known(MetricsAnswer(counters=prompts))
+    for grown, expected in ((117.0, "passed"), (116.0, "failed"), (0.0, "failed"), (150.0, "failed")):
+        after = {"tokens_predicted_total": 156.0, "prompt_tokens_total": 50.0 + grown}
+        facts = server(metrics=sent, metrics_after=known(MetricsAnswer(counters=after)))
+        assert status("counters-agree", facts) == expected, grown
     old = known(MetricsAnswer(counters={"other": 1.0}))
     assert run("counters-agree", server(metrics=old, metrics_after=old)) is None
     assert status("counters-agree", server(metrics=unknown("refused"))) == "unknown"
