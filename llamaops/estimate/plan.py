@@ -25,6 +25,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """Whether quantized caches are rotated."""
     caches_unused_layers: bool = False
     """Whether layers for multi-token prediction may get a cache although nothing uses it (b10434)."""
+    loads_drafts: bool = False
+    """Whether all tensors of multi-token prediction are loaded of some architectures (b10068, not b10434)."""
     projects_rows: bool = True
     """Whether Mamba 2 projects the tokens of all sequences in one matrix."""
     gathers_states: bool = True

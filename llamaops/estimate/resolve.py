@@ -121,6 +121,7 @@ def build_of(number: int | None, semver: str | None) -> Build:
             gathers_states=number > LAST_WITHOUT_MIXING,
             projects_rows=number > LAST_BY_SEQUENCE,
             caches_unused_layers=number <= LAST_BY_SEQUENCE,
+            loads_drafts=number < LAST_BY_SEQUENCE,
         )
     recent = not parts or parts > LAST_VERSION_WITHOUT_MIXING
     return Build(mixes_inputs=recent, pads_encoders=recent, gathers_states=recent)

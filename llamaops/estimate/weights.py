@@ -29,6 +29,8 @@ LOADED_FOR_DRAFTS = {
     "hy_v3": ("ffn_up", "ffn_down", "ffn_gate", "exp_probs_b", "nextn.embed_tokens", "nextn.shared_head"),
 }  # fmt: skip
 """Tensors of multi-token prediction that are loaded although nothing uses them, by architecture."""
+WHOLE_DRAFTS = frozenset({"qwen35", "qwen35moe", "step35", "hy_v3"})
+"""Architectures of which earlier builds load all those tensors, as measured on b10068."""
 ROTATION_NAMES = ("rope_freqs.", "rope_factors_")
 """Small tensors that every layer reads: they are wherever there is a layer."""
 
@@ -69,7 +71,7 @@ def weight_bytes(
     card = memory_of(load.card)
     padding = card.host_alignment if load.has_card else PADDING
     for weight in model.weights:
-        if not is_loaded(model, weight, unused):
+        if not is_loaded(model, weight, unused, loads_drafts=load.build.loads_drafts):
             continue
         if weight.size_bytes is None:
             unknown.append(weight.name)
@@ -111,10 +113,14 @@ def first_on_card(model: Model, gpu_layers: int) -> int:
     return max(0, units - gpu_layers) if gpu_layers > 0 else units
 
 
-def is_loaded(model: Model, weight: Weight, unused: tuple[str, ...] = ()) -> bool:
+def is_loaded(
+    model: Model, weight: Weight, unused: tuple[str, ...] = (), *, loads_drafts: bool = False
+) -> bool:
     """Return whether the engine loads a tensor: not those of multi-token prediction."""
     block = weight.block
     if block is not None and block >= model.own_layers:
+        if loads_drafts and model.architecture in WHOLE_DRAFTS:
+            return True
         return weight.name.split(".", 2)[2].startswith(LOADED_FOR_DRAFTS.get(model.architecture, ()))
     return not (unused and weight.name.startswith(unused))
 

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from llamaops.estimate.memory import Estimate, estimate
 from llamaops.estimate.model import Model, Weight
 from llamaops.estimate.plan import Build, Load
@@ -35,6 +37,7 @@ BUILDS = {
     "b11434": EARLIER,
     "b11669": Build(),
 }
+BUILDS["b10068"] = replace(BUILDS["b10434"], loads_drafts=True)
 
 
 @dataclass(frozen=True)
