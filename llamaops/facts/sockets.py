@@ -77,7 +77,7 @@ def collect_owner(
 
     Raises: nothing for a state of the machine.
     """
-    away = not_attempted("the address is not one of this machine's own loopback")
+    away = not_attempted("the address is not one of this machine")
     unasked = not_attempted("no child of a server was asked without the key")
     if not here:
         return OwnerFacts(

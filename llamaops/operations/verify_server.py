@@ -23,6 +23,7 @@ from llamaops.schema.fact import Known, Source
 from llamaops.system.http import HttpClient
 from llamaops.system.machine import Machine
 from llamaops.system.origin import Origin
+from llamaops.system.sockets import is_own_address
 
 NOT_COVERED = "whose process answers and on which device the weights lie: the load log was not seen"
 
@@ -73,7 +74,7 @@ def verify_server(
     if "host" in seen:
         session.add("host", seen["host"])
     if "exposure" in selection:
-        _add_owner(session, origin, here="host" in seen, key=api_key is not None)
+        _add_owner(session, origin, here=is_own_address(origin.host), key=api_key is not None)
     session.judge("host", *AREAS)
     return f"ended by itself; {_left(session)}"
 

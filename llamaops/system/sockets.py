@@ -121,6 +121,18 @@ def addresses_of(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
+def is_own_address(host: str) -> bool:
+    """Whether a host stands for addresses of this machine only; nothing is sent to find out."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+        for family_of, kind, protocol, _name, address in found:
+            with socket.socket(family_of, kind, protocol) as probe:
+                probe.bind((address[0], 0, *address[2:]))  # the kernel binds to no other machine's address
+    except OSError:
+        return False
+    return bool(found)
+
+
 def _parent(pid: int) -> int | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

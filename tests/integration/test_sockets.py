@@ -11,7 +11,7 @@ import pytest
 
 from llamaops.facts.sockets import collect_owner, collect_sockets
 from llamaops.schema.fact import Known, Unknown
-from llamaops.system.sockets import addresses_of, family, holder_of, holders_of, listeners
+from llamaops.system.sockets import addresses_of, family, holder_of, holders_of, is_own_address, listeners
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 CHILD = (
@@ -118,6 +118,14 @@ def test_who_answers_at_an_address_is_found_with_all_its_sockets() -> None:
         assert isinstance(owner.listeners, Known)
         assert ("0.0.0.0", every.getsockname()[1]) in {(i.address, i.port) for i in owner.listeners.value}
         assert isinstance(owner.open_children, Unknown)
+
+
+def test_an_address_of_this_machine_is_told_from_another_ones() -> None:
+    for own in ("127.0.0.1", "localhost", "127.0.0.9"):
+        assert is_own_address(own)
+    # Documentation addresses (RFC 5737) belong to no machine, and a name without an address to none.
+    for other in ("198.51.100.7", "203.0.113.7", "no-such-host.invalid"):
+        assert not is_own_address(other)
 
 
 def test_who_answers_is_unknown_on_another_machine_or_where_we_may_not_look() -> None:
