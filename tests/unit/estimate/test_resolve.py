@@ -83,6 +83,7 @@ def test_layers_on_a_card() -> None:
         (11669, "0.7.0", Build()),
         (11434, "0.5.0", Build(mixes_inputs=False, pads_encoders=False, gathers_states=False)),
         (10434, None, BUILDS["b10434"]),
+        (10068, None, BUILDS["b10068"]),
         (1, "0.5.0", Build(mixes_inputs=False, pads_encoders=False, gathers_states=False)),
         (1, None, Build()),
         (None, None, Build()),

@@ -42,6 +42,7 @@ def of_build(results: list[Result], build: str, *, has_card: bool) -> list[Resul
 @pytest.mark.parametrize(
     ("build", "has_card", "least"),
     [
+        ("b10068", False, 5),
         ("b10434", False, 10),
         ("b11434", False, 10),
         ("b11669", False, 80),
