@@ -19,6 +19,7 @@ from llamaops.probes.rerank import PATH as RERANK
 from llamaops.probes.rerank import rerank_body
 from llamaops.probes.selection import Selection
 from llamaops.probes.server import ServerFacts, router_query
+from llamaops.probes.slots import clean_slots
 from llamaops.schema.bounds import KIB, MIB, Bounds
 from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted, not_selected
 from llamaops.schema.shape import Shape
@@ -186,7 +187,9 @@ class _Work(NamedTuple):
             body = {**body, "model": self.model}
         if method == "GET" and path in OF_A_MODEL:
             path += self.query
-        return ask(self.client, name, method, path, bounds=self.bounds(), body=body)
+        # A server that is not what it seems may answer there with other people's prompts.
+        clean = clean_slots if path.startswith("/slots") else None
+        return ask(self.client, name, method, path, bounds=self.bounds(), body=body, clean=clean)
 
 
 def collect_surface(
