@@ -13,6 +13,10 @@ from llamaops.diagnosis.scanned import Hit, Scanned
 from llamaops.diagnosis.situation import Situation
 
 
+MAX_SHOWN = 2
+"""Lines taken of one thing that only belongs to the proof."""
+
+
 class Candidate(msgspec.Struct):
     """A rule that holds."""
 
@@ -62,6 +66,9 @@ class _Judge:
         if not all(expression.holds(text, values) for text in rule.facts):
             return None
         hits += [hit for text in rule.facts for hit in self._lines_of(text)]
+        for condition in rule.shows:
+            held = self._held(condition)
+            hits += held.hits[:MAX_SHOWN] if held is not None else ()
         return _candidate(rule, hits, values, primary.hits)
 
     def _lines_of(self, text: str) -> tuple[Hit, ...]:

@@ -42,6 +42,9 @@ def _page(rules: Sequence[Rule]) -> Iterator[str]:
         if rule.needs:
             yield "Together with each of:"
             yield from (f"- {' or '.join(f'`{t}`' for t in _patterns(c))}" for c in rule.needs)
+        if rule.shows:
+            yield "Shown with it, where they are there:"
+            yield from (f"- {' or '.join(f'`{t}`' for t in _patterns(c))}" for c in rule.shows)
         if rule.facts:
             yield f"Where: {'; '.join(rule.facts)}"
         if rule.unless:

@@ -73,6 +73,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     needs: tuple[Condition, ...] = ()
     unless: tuple[Condition, ...] = ()
     facts: tuple[str, ...] = ()
+    shows: tuple[Condition, ...] = ()
+    """Lines that belong to the proof where they are there; the rule holds without them."""
     over: tuple[str, ...] = ()
     """Slugs that this one explains: they become its symptoms."""
     since: int | None = None

@@ -16,7 +16,7 @@ from llamaops.diagnosis.rule import KINDS, Condition, Next, Rule, RuleSet, Signa
 
 RULES_FOLDER = Path(__file__).with_name("rules")
 _KEYS = {
-    "slug", "boundary", "severity", "match", "needs", "unless", "facts", "says", "next", "tier", "sure",
+    "slug", "boundary", "severity", "match", "needs", "unless", "shows", "facts", "says", "next", "tier", "sure",
     "why", "over", "since", "until", "recovers", "rules_out", "do_not_conclude", "explanation",
     "examples",
 }  # fmt: skip
@@ -137,7 +137,7 @@ class _Reader:
         plain = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in item.items()
-            if key in _KEYS and key not in {"match", "needs", "unless", "examples", "next"}
+            if key in _KEYS and key not in {"match", "needs", "unless", "shows", "examples", "next"}
         }
         for text in plain.get("facts", ()):
             expression.parse(text)
@@ -148,6 +148,7 @@ class _Reader:
                 "match": self._any(item["match"]),
                 "needs": tuple(self._condition(c) for c in item.get("needs", ())),
                 "unless": tuple(self._condition(c) for c in item.get("unless", ())),
+                "shows": tuple(self._condition(c) for c in item.get("shows", ())),
                 "next": msgspec.convert(_next(item["next"]), Next),
             },
             Rule,

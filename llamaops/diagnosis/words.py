@@ -23,7 +23,7 @@ ERROR_NEEDLES = (
 )  # fmt: skip
 # Where a start begins, where it is over, and where text was generated: the first is kept, and the last.
 START = (
-    r"^build: \d+ \(|^main: build = |llama_server: initializing|build_info: |systemd\[1\]: Started |"
+    r"^build: \d+ \(|^main: build = |llama_server: initializing|build_info: |^(?:systemd\[1\]: )?Started \S+\.service|"
     r"^warning: not compiled with GPU|common_params_print_info: build "
 )
 READY = (
@@ -34,7 +34,7 @@ GENERATED = (
     r"^(?:\S+: )?\s*(?:slot print_timing.*|prompt )?eval time =\s*[\d.]+ ms|done request: POST \S+ \S+ 200"
 )
 MARK_NEEDLES = (
-    "build: ", "build = ", "llama_server: initializing", "build_info: ", ": Started ",
+    "build: ", "build = ", "llama_server: initializing", "build_info: ", "Started ",
     "not compiled with GPU", "listening ", "model loaded",
     "slots are idle", "n_slots = ", "eval time =", "done request: POST",
 )  # fmt: skip

@@ -33,6 +33,20 @@ def test_handed_case(case: dict[str, Any]) -> None:
     assert shown or SECRET in str(case["evidence"]), f"none of {case['evidence']} in {proof}"
 
 
+def test_the_proof_of_handed_cases_is_whole() -> None:
+    """Nearly every line that proves a cause is among the lines that the answer names."""
+    shown = missing = 0
+    for case in situations.handed():
+        found = diagnose_parts(situations.parts(case))
+        assert found.primary is not None
+        proof = " | ".join(" ".join(line.text.split()) for line in found.primary.evidence)
+        for words in case["evidence"]:
+            wanted = " ".join(words.replace(SECRET, "[secret]").split())[:60]
+            shown += wanted in proof
+            missing += wanted not in proof
+    assert shown >= 0.95 * (shown + missing)
+
+
 CARELESS: dict[str, dict[str, list[str]]] = yaml.safe_load(
     (situations.DATA / "diagnose" / "careless.yaml").read_text("utf-8")
 )

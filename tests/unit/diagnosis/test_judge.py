@@ -35,6 +35,17 @@ def test_a_crash_before_a_later_start_stays_the_cause() -> None:
     assert diagnose_text(text).slug == "cuda-illegal-access"
 
 
+def test_the_last_start_of_a_journal_counts() -> None:
+    at = "Jan 05 07:00:0{} host1 {}"
+    lines = [
+        at.format(1, "systemd[1]: Started llama.service - llama.cpp server."),
+        at.format(2, "llama-server[600]: " + MISSING.strip()),
+        at.format(3, "systemd[1]: Started llama.service - llama.cpp server."),
+        at.format(4, "llama-server[601]: error: invalid argument: --no-such-flag"),
+    ]
+    assert diagnose_text("\n".join(lines) + "\n").slug == "unknown-flag"
+
+
 def test_the_last_start_counts() -> None:
     first = f"build: 5000 (aa) with cc\n{MISSING}"
     last = (
