@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llamaops.estimate.building import Building
 from llamaops.estimate.graph import F32, Tensor, row_bytes
-from llamaops.estimate.recurrent_mixers import conv_state, delta_step, scan_state
+from llamaops.estimate.recurrent_mixers import conv_state, delta_step, normed_length, scan_state
 
 
 def kimi_delta(b: Building, cur: Tensor, layer: int) -> Tensor:
@@ -23,7 +23,7 @@ def kimi_delta(b: Building, cur: Tensor, layer: int) -> Tensor:
     beta = g.unary(g.reshape(b.project(cur, layer, "ssm_beta"), 1, heads, each, n))
     scans = scan_state(b, layer)
     memory = g.reshape(b.take_state(scans), size, size, heads, n)
-    q, k = (g.scale(g.like("rms_norm", t)) for t in (q, k))
+    q, k = (normed_length(b, t) for t in (q, k))
     output = g.cont(delta_step(b, q, k, v, gate, beta, memory, scans))
     output = b.named_norm(g.reshape(output, size, heads, tokens), layer, "ssm_norm")
     if b.arch.recurrent != "bounded_delta":

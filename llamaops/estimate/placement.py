@@ -5,12 +5,14 @@ Source: ggml_backend_sched_split_graph in ggml/src/ggml-backend.cpp of llama.cpp
 
 from __future__ import annotations
 
+from functools import partial
+
 from llamaops.estimate.building import AS_HEAD, ON_HOST
 from llamaops.estimate.card_support import batch_rows, is_supported
 from llamaops.estimate.graph import Graph, Tensor
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Load
-from llamaops.estimate.reorder import VIEWS
+from llamaops.estimate.reorder import VIEWS, vulkan_order
 from llamaops.estimate.splits import DEVICE, HOST, NOWHERE, Cutting, is_weight
 from llamaops.estimate.weights import first_on_card, is_on_card
 
@@ -123,4 +125,6 @@ class _Placing:
 
     def split(self) -> Graph:
         """Cut the graph where the place changes."""
-        return Cutting(self._graph, self._at, reorders=self._load.card == "vulkan").run()
+        build = self._load.build
+        order = partial(vulkan_order, heeds_storage=build.heeds_storage)
+        return Cutting(self._graph, self._at, order if self._load.card == "vulkan" else None).run()

@@ -29,6 +29,11 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all tensors of multi-token prediction are loaded of some architectures (b10068, not b10434)."""
     projects_rows: bool = True
     """Whether Mamba 2 projects the tokens of all sequences in one matrix."""
+    heeds_storage: bool = True
+    """Whether Vulkan's driver heeds views of one tensor when it moves nodes, and keeps what a choice of
+    experts reads until its end (not yet in b10434)."""
+    norms_by_mean: bool = True
+    """Whether delta nets norm queries and keys by the mean of squares (not yet in b10434)."""
     gathers_states: bool = True
     """Whether recurrent states of all sequences are looked up at once (b11669; not yet in b11434)."""
 

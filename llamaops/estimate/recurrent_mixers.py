@@ -144,6 +144,13 @@ def short_convolution(b: Building, cur: Tensor, layer: int) -> Tensor:
     return g.reshape(y, y.ne[0], b.tokens)
 
 
+def normed_length(b: Building, x: Tensor) -> Tensor:
+    """Norm to length one; recent builds do so by the mean of squares."""
+    if b.load.build.norms_by_mean:
+        return b.g.scale(b.g.like("rms_norm", x))
+    return b.g.like("l2_norm", x)
+
+
 def delta_net(b: Building, cur: Tensor, layer: int) -> Tensor:
     """Return a gated delta net block, computed by the engine's own operator."""
     g, model, n = b.g, b.model, b.sequences
@@ -165,7 +172,7 @@ def delta_net(b: Building, cur: Tensor, layer: int) -> Tensor:
     q = g.view(out, (key, key_heads, each, n), key_nb)
     k = g.view(out, (key, key_heads, each, n), key_nb)
     v = g.view(out, (value, value_heads, each, n), (row_bytes(F32, value), row, row * each))
-    q, k = (g.scale(g.like("rms_norm", t)) for t in (q, k))
+    q, k = (normed_length(b, t) for t in (q, k))
     if b.arch.recurrent == "delta_joint" and key_heads != value_heads:
         q, k = (_repeated(b, t, value_heads) for t in (q, k))
     output = delta_step(b, q, k, v, gate, beta, memory, scans)

@@ -52,20 +52,23 @@ Kept = dict[int, list[Tensor]]
 """Tensors that must not be freed before a node has run, by the node's identity."""
 
 
-def vulkan_order(nodes: Sequence[Tensor], uses: dict[int, int]) -> tuple[list[Tensor], Kept]:
+def vulkan_order(
+    nodes: Sequence[Tensor], uses: dict[int, int], *, heeds_storage: bool = True
+) -> tuple[list[Tensor], Kept]:
     """Return the nodes in the driver's order, and what is kept longer than its last reader.
 
-    `uses`: how often each tensor is read in the whole graph, by its identity.
+    `uses`: how often each tensor is read in the whole graph, by its identity. `heeds_storage`: whether views
+    of one tensor keep their order and what a choice of experts reads is kept; older drivers do neither.
     """
-    order = _Order(nodes, uses)
+    order = _Order(nodes, uses, heeds_storage=heeds_storage)
     order.run()
-    return order.made, order.kept
+    return order.made, order.kept if heeds_storage else {}
 
 
 class _Order:
     """One part of a graph being put into order."""
 
-    def __init__(self, nodes: Sequence[Tensor], uses: dict[int, int]) -> None:
+    def __init__(self, nodes: Sequence[Tensor], uses: dict[int, int], *, heeds_storage: bool) -> None:
         self.made: list[Tensor] = []
         self.kept: Kept = {}
         self._nodes = nodes
@@ -74,7 +77,7 @@ class _Order:
         self._is_view = [op in VIEWS for op in self._ops]
         self._used = [False] * len(nodes)
         self._done: set[int] = set()
-        self._depends = _dependencies(nodes, self._is_view)
+        self._depends = _dependencies(nodes, self._is_view, heeds_storage=heeds_storage)
         self._starts = _pattern_starts(self._ops)
 
     def run(self) -> None:
@@ -269,14 +272,16 @@ for _pattern in PATTERNS:
     _BY_FIRST.setdefault(_pattern[0], []).append(_pattern)
 
 
-def _dependencies(nodes: Sequence[Tensor], is_view: Sequence[bool]) -> list[list[int]]:
+def _dependencies(
+    nodes: Sequence[Tensor], is_view: Sequence[bool], *, heeds_storage: bool
+) -> list[list[int]]:
     """Return for each node those shortly before it that have to run first."""
     bases = [id(node.view_of or node) for node in nodes]
     read = [{id(source) for source in node.sources} for node in nodes]
     read_bases = [{id(source.view_of or source) for source in node.sources} for node in nodes]
     found: list[list[int]] = []
     for i, base in enumerate(bases):
-        mine, mine_bases, shows = read[i], read_bases[i], is_view[i]
+        mine, mine_bases, shows = read[i], read_bases[i], is_view[i] or not heeds_storage
         found.append(
             [
                 c

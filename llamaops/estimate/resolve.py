@@ -36,6 +36,8 @@ OLDEST = Build(
     gathers_states=False,
     rotates_cache=False,
     projects_rows=False,
+    heeds_storage=False,
+    norms_by_mean=False,
 )
 """What takes least: the habits of builds before spring 2026."""
 EVERY_LAYER = 10**6
@@ -120,6 +122,8 @@ def build_of(number: int | None, semver: str | None) -> Build:
             pads_encoders=number > LAST_WITHOUT_MIXING,
             gathers_states=number > LAST_WITHOUT_MIXING,
             projects_rows=number > LAST_BY_SEQUENCE,
+            heeds_storage=number > LAST_BY_SEQUENCE,
+            norms_by_mean=number > LAST_BY_SEQUENCE,
             caches_unused_layers=number <= LAST_BY_SEQUENCE,
             loads_drafts=number < LAST_BY_SEQUENCE,
         )

@@ -6,18 +6,20 @@ Source: pass 5 and what follows it in ggml_backend_sched_split_graph, ggml/src/g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from llamaops.estimate.graph import Graph, Tensor
-from llamaops.estimate.reorder import VIEWS, Kept, vulkan_order
+from llamaops.estimate.reorder import VIEWS, Kept
 
 HOST, DEVICE, NOWHERE = 0, 1, -1
 MOST_SOURCES = 10
 """Operands that a node can have."""
 CACHES = ("cache_", "state.")
 """Beginnings of the names of external tensors that are no weights."""
+Order = Callable[[Sequence[Tensor], dict[int, int]], tuple[list[Tensor], Kept]]
+"""A driver's order of nodes, and what it keeps; takes how often each tensor is read."""
 
 
 def is_weight(tensor: Tensor) -> bool:
@@ -35,12 +37,12 @@ class Split(msgspec.Struct):
 
 
 class Cutting:
-    """A graph being cut; `at` has the place of every tensor by its identity."""
+    """A graph being cut; `at` has the place of every tensor by its identity, `order` is the card's own."""
 
-    def __init__(self, graph: Graph, at: dict[int, int], *, reorders: bool) -> None:
+    def __init__(self, graph: Graph, at: dict[int, int], order: Order | None) -> None:
         self._graph = graph
         self._at = at
-        self._reorders = reorders
+        self._order = order
         self._copies: dict[tuple[int, int], Tensor] = {}
         self._uses = Counter(id(source) for node in graph.nodes for source in node.sources)
 
@@ -93,8 +95,8 @@ class Cutting:
     def _joined(self, split: Split) -> list[Tensor]:
         """Return the nodes of a part behind the copies that it needs."""
         nodes, kept = split.nodes, Kept()
-        if self._reorders and split.place == DEVICE:
-            nodes, kept = vulkan_order(nodes, self._uses)
+        if self._order is not None and split.place == DEVICE:
+            nodes, kept = self._order(nodes, self._uses)
         found: list[Tensor] = []
         for source in split.wanted:
             found += [self._held([source], self._at[id(source)]), self._copies[id(source), split.place]]

@@ -32,6 +32,8 @@ BUILDS = {
         pads_encoders=False,
         gathers_states=False,
         projects_rows=False,
+        heeds_storage=False,
+        norms_by_mean=False,
         caches_unused_layers=True,
     ),
     "b11434": EARLIER,

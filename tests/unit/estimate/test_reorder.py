@@ -21,9 +21,9 @@ def matrix(rows: int = WIDTH) -> Tensor:
     return Graph.weight(F32, (WIDTH, rows))
 
 
-def ordered(graph: Graph) -> tuple[list[Tensor], Kept]:
+def ordered(graph: Graph, *, heeds_storage: bool = True) -> tuple[list[Tensor], Kept]:
     uses = Counter(id(source) for node in graph.nodes for source in node.sources)
-    return vulkan_order(graph.nodes, uses)
+    return vulkan_order(graph.nodes, uses, heeds_storage=heeds_storage)
 
 
 def named(nodes: Sequence[Tensor], **names: Tensor) -> list[str]:
@@ -79,6 +79,20 @@ def test_reading_a_cache_waits_for_writing_it() -> None:
     assert order == ["written", "shown", "read"]
 
 
+def test_older_drivers_let_a_view_be_read_before_its_tensor_is_written() -> None:
+    g = Graph()
+    x = g.input(F32, (WIDTH, TOKENS))
+    cache = Graph.weight(F16, (WIDTH, 32), "cache_k.0")
+    shown = g.view(cache, (WIDTH, 32))
+    written = g.set_rows(cache, g.like("sqr", g.mul_mat(matrix(), x)), g.input(I64, (TOKENS,)))
+    read = g.mul_mat(shown, x)
+    for node in (shown, written, read):
+        g.expand(node)
+    names = {"written": written, "read": read}
+    assert named(ordered(g)[0], **names) == ["written", "read"]
+    assert named(ordered(g, heeds_storage=False)[0], **names) == ["read", "written"]
+
+
 def rotation(*, is_read_again: bool) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
     """Return the order of a graph with a rotation, its view and its store; others could come between."""
     g = Graph()
@@ -124,6 +138,7 @@ def test_the_choice_of_experts_stays_together_and_keeps_what_it_reads() -> None:
     assert tuple(node.op for node in nodes[start : start + 5]) == EXPERT_PATTERNS[3]
     assert nodes[start + 4] is chosen
     assert kept[id(chosen)] == [logits]
+    assert ordered(g, heeds_storage=False)[1] == {}
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-8b-q4_k_m", "granite-4.0-h-tiny-q4_k_m", "rwkv7-0.1b-f16"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llamaops.estimate.graph import F32, Graph, Tensor
+from llamaops.estimate.reorder import vulkan_order
 from llamaops.estimate.splits import DEVICE, HOST, Cutting
 
 WIDTH, TOKENS = 64, 8
@@ -11,7 +12,7 @@ WIDTH, TOKENS = 64, 8
 def cut(graph: Graph, on_card: list[Tensor], *, reorders: bool = False) -> list[Tensor]:
     card = {id(tensor) for tensor in on_card}
     at = {id(t): DEVICE if id(t) in card else HOST for t in (*graph.leafs, *graph.nodes)}
-    return Cutting(graph, at, reorders=reorders).run().nodes
+    return Cutting(graph, at, vulkan_order if reorders else None).run().nodes
 
 
 def test_an_input_is_copied_once_and_held_until_then() -> None:
