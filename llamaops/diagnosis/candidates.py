@@ -12,7 +12,6 @@ from llamaops.diagnosis.rule import Condition, Rule, RuleSet
 from llamaops.diagnosis.scanned import Hit, Scanned
 from llamaops.diagnosis.situation import Situation
 
-
 MAX_SHOWN = 2
 """Lines taken of one thing that only belongs to the proof."""
 

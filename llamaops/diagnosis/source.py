@@ -16,8 +16,8 @@ from llamaops.diagnosis.rule import KINDS, Condition, Next, Rule, RuleSet, Signa
 
 RULES_FOLDER = Path(__file__).with_name("rules")
 _KEYS = {
-    "slug", "boundary", "severity", "match", "needs", "unless", "shows", "facts", "says", "next", "tier", "sure",
-    "why", "over", "since", "until", "recovers", "rules_out", "do_not_conclude", "explanation",
+    "slug", "boundary", "severity", "match", "needs", "unless", "shows", "facts", "says", "next", "tier",
+    "sure", "why", "over", "since", "until", "recovers", "rules_out", "do_not_conclude", "explanation",
     "examples",
 }  # fmt: skip
 _REQUIRED = ("slug", "boundary", "severity", "match", "says", "next", "examples")

@@ -23,7 +23,8 @@ ERROR_NEEDLES = (
 )  # fmt: skip
 # Where a start begins, where it is over, and where text was generated: the first is kept, and the last.
 START = (
-    r"^build: \d+ \(|^main: build = |llama_server: initializing|build_info: |^(?:systemd\[1\]: )?Started \S+\.service|"
+    r"^build: \d+ \(|^main: build = |llama_server: initializing|build_info: |"
+    r"^(?:systemd\[1\]: )?Started \S+\.service|"
     r"^warning: not compiled with GPU|common_params_print_info: build "
 )
 READY = (
