@@ -55,7 +55,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     attention), `single` (each layer is one part only), `per_layer` (each layer has an input of its own),
     `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
     they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
-    behind the parts where the header says so), `banked` (layers take sums of earlier inputs), `decoder` and
+    behind the parts where the header says so), `banked` (layers take sums of earlier inputs), `hyper` (they
+    mix several streams), `decoder` and
     `encoder_half` (of models with both), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
@@ -401,6 +402,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     "deepseek32": Architecture(attention="indexed", indexer="all", expert_norm="key", expert_gate="key"),
     "glm-dsa": Architecture(
         attention="indexed", indexer="shared", expert_norm="key", expert_gate="key", expert_gate_default=2,
+    ),
+    "hy_v4": replace(
+        _SHARED, attention="mla", indexer="all", gates_result=True, order="hyper", limits_in_one=True,
     ),
     # An encoder and a decoder.
     "t5": Architecture(order="decoder", reads_encoder=True, rope="none", head_norm="none", ffn="gelu"),

@@ -145,6 +145,8 @@ def has_indexer(model: Model, architecture: Architecture | None, layer: int) -> 
     """
     if architecture is None or not architecture.indexer:
         return False
+    if not model.number("attention.indexer.top_k"):
+        return False
     listed = model.value("attention.indexer.types", -1)
     if isinstance(listed, tuple):
         return layer < len(listed) and bool(listed[layer])

@@ -21,7 +21,8 @@ def attend_indexed(b: Building, cur: Tensor, layer: int) -> Tensor:
     if b.best_keys is None:
         raise KeyError(f"blk.{layer}.indexer.proj.weight")
     mask = _mask_of_best(b, b.full_cache.mask, b.best_keys)
-    return attend_keys_only(b, layer, *absorb(b, cur, b.project(low, layer, "attn_q_b"), layer), mask=mask)
+    q, k, v = absorb(b, cur, b.project(low, layer, "attn_q_b"), layer)
+    return attend_keys_only(b, layer, q, k, v, mask=mask, gated_by=cur)
 
 
 def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
@@ -31,8 +32,9 @@ def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
     k = b.project(cur, layer, "indexer.attn_k")
     k = b.norm(k, b.in_block(layer, "indexer.k_norm"), b.in_block(layer, "indexer.k_norm", "bias"), "layer")
     k = g.rope(g.reshape(k, size, 1, tokens), b.positions)
-    rotation = b.shared_input(F32, (_rotation(size),) * 2, "indexer_rotation")
-    q, k = g.mul_mat(rotation, q), g.mul_mat(rotation, k)
+    if b.arch.attention == "indexed":
+        rotation = b.shared_input(F32, (_rotation(size),) * 2, "indexer_rotation")
+        q, k = g.mul_mat(rotation, q), g.mul_mat(rotation, k)
     cache = b.full_cache
     keys = b.lasting(b.load.key_type, (size, cache.cells, streams), f"cache_i.{layer}")
     ids = b.shared_input(I64, (tokens,), "indexer_ids")
