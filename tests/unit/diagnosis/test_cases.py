@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from llamaops.diagnosis.judge import diagnose_parts
+from llamaops.diagnosis.judge import diagnose_parts, diagnose_text
 from tests.unit.diagnosis import situations
 
 SECRET = "EXAMPLE-NOT-A-REAL-KEY"
@@ -101,3 +101,35 @@ def test_a_part_alone_gives_no_other_certain_cause(case: dict[str, Any]) -> None
         found = diagnose_parts([part])
         assert SECRET not in msgspec.json.encode(found).decode()
         assert found.verdict in {"fault", "no_fault", "unknown"}
+
+
+CAPTURED = {
+    "2023.log": "no-fault-found",
+    "2024.log": "no-fault-found",
+    "2025.log": "no-fault-found",
+    "b10434-cpu-claims-offload.log": "offload-count-without-device",
+    "b10434-llvmpipe.log": "vulkan-software-renderer",
+    "b10434-rpc-offload20.log": "no-fault-found",
+    "b11669-bad-magic.log": "not-a-gguf-file",
+    "b11669-bad-template.log": "template-invalid",
+    "b11669-completion-jsonl.log": "no-fault-found",
+    "b11669-completion.log": "no-fault-found",
+    "b11669-default.log": "no-fault-found",
+    "b11669-dry-pass-first.log": "no-fault-found",
+    "b11669-jsonl.log": "no-fault-found",
+    "b11669-parallel-300.log": "too-many-slots",
+    "b11669-port-in-use.log": "port-in-use",
+    "b11669-router.log": "router-without-model",
+}
+"""What the captured logs of real engines show."""
+
+
+def test_every_captured_log_has_its_diagnosis() -> None:
+    assert CAPTURED.keys() == {path.name for path in (situations.DATA / "load_log").glob("*.log")}
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_captured_log(name: str) -> None:
+    found = diagnose_text((situations.DATA / "load_log" / name).read_text("utf-8", "replace"))
+    assert found.slug == CAPTURED[name], found.summary
+    assert found.verdict != "no_fault" or found.proven is not None
