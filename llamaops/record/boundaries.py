@@ -24,6 +24,11 @@ TESTED_BY: Mapping[BoundaryName, str] = {
 }
 
 
+OURS = "server.answer-is-ours"
+NOT_STARTED_BY_US = "the server at the address asked for answered a representative request"
+"""What `api_response` says where no check showed that the server is the one that we started."""
+
+
 def derive(findings: Iterable[Finding], elapsed_s: Mapping[str, float]) -> tuple[Boundary, ...]:
     """Return every rung of the ladder with the state that its findings give it.
 
@@ -63,7 +68,8 @@ def _claim(name: BoundaryName, state: BoundaryState, judged: Sequence[Finding]) 
     if state == "not_tested":
         return f"to test it: {TESTED_BY[name]}"
     if state == "reached":
-        return MEANING[name]
+        ours = any(f.check == OURS for f in judged)
+        return MEANING[name] if ours or name != "api_response" else NOT_STARTED_BY_US
     wanted = {"failed"} if state == "failed" else {"unknown", "error"}
     return "; ".join(f.summary for f in judged if f.status in wanted)
 

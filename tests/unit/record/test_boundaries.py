@@ -57,6 +57,17 @@ def test_an_advisory_finding_neither_reaches_nor_fails_a_boundary(status: Status
     assert derive([finding("host", status, "advisory")], {})[0].state == "not_tested"
 
 
+@pytest.mark.parametrize(
+    ("check", "claim"),
+    [("server.answer-is-ours", "our own server"), ("server.chat-answers", "the server at")],
+)
+def test_a_server_is_called_ours_only_where_that_was_shown(check: str, claim: str) -> None:
+    found = [finding("api_response", "passed", check="server.is-healthy")]
+    ladder = derive([*found, finding("api_response", "passed", check=check)], {})
+    reached = next(item for item in ladder if item.name == "api_response")
+    assert reached.claim.startswith(claim)
+
+
 def test_an_untested_boundary_says_what_would_test_it() -> None:
     claims = {b.name: b.claim for b in derive([], {})}
     assert "llamaops smoke" in claims["generated_output"]
