@@ -70,7 +70,8 @@ def test_on_a_terminal_only_yes_means_yes(cache: Path, monkeypatch: pytest.Monke
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(cache: Path) -> None:
-    with pytest.raises(UsageError, match="known: engine, engine-b10434, engine-b10068, model, model-gemma3, full-engine"):
+    known = "known: engine, engine-b10434, engine-b10068, model, model-gemma3, full-engine"
+    with pytest.raises(UsageError, match=known):
         fetch.run(arguments("modell", "--yes"))
 
 
