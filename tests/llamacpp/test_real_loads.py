@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.windowed_model import write_windowed_model
 from tools.load_table import SERVED, SMOKED, WITH_WINDOW, load, rows_of
 
 COPIED = "repacked weights"
@@ -29,6 +30,26 @@ def hold(model: str, bin_dir: Path, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("words", SERVED[:4], ids=" ".join)
 def test_the_embedded_model(words: tuple[str, ...], embedded_server: str, embedded_model: str) -> None:
     hold(embedded_model, Path(embedded_server).parent, words)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a model with windows that needs no download and has no terms."""
+    return str(write_windowed_model(tmp_path_factory.mktemp("windowed") / "windowed.gguf"))
+
+
+@pytest.mark.llamacpp
+@pytest.mark.parametrize("words", [*SERVED[1:5], *WITH_WINDOW[:3]], ids=" ".join)
+def test_a_made_model_with_windows(words: tuple[str, ...], embedded_server: str, made: str) -> None:
+    hold(made, Path(embedded_server).parent, words)
+
+
+@pytest.mark.fullengine
+@pytest.mark.parametrize("words", SMOKED, ids=" ".join)
+def test_a_made_model_with_windows_in_a_program_without_a_server(
+    words: tuple[str, ...], full_engine: str, made: str
+) -> None:
+    hold(made, Path(full_engine), words)
 
 
 @pytest.mark.llamacpp
