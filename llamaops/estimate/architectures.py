@@ -56,7 +56,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
     they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
     behind the parts where the header says so), `banked` (layers take sums of earlier inputs), `hyper` (they
-    mix several streams), `decoder` and
+    mix several streams), `compressed` (and attend to a window and to blocks of earlier tokens), `decoder` and
     `encoder_half` (of models with both), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
@@ -405,6 +405,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "hy_v4": replace(
         _SHARED, attention="mla", indexer="all", gates_result=True, order="hyper", limits_in_one=True,
+    ),
+    "deepseek4": replace(
+        _SHARED, order="compressed", window=Window(period=0), limits_in_one=True, never_mixes=True,
     ),
     # An encoder and a decoder.
     "t5": Architecture(order="decoder", reads_encoder=True, rope="none", head_norm="none", ffn="gelu"),

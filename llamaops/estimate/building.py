@@ -241,7 +241,7 @@ class Building:
         more = self.further_inputs * width
         mixes = build.mixes_inputs and not self.arch.never_mixes
         self._look_up_early()
-        cur = g.get_rows(table, Graph.input(I32, (self.tokens,), "tokens"))
+        cur = g.get_rows(table, self.shared_input(I32, (self.tokens,), "tokens"))
         rows = g.get_rows(table, Graph.input(I32, (self.tokens,), "mixed_tokens"))
         if mixes:
             g.expand(cur)

@@ -52,6 +52,8 @@ def settled(model: Model, architecture: Architecture | None, load: Load) -> Load
 
     Source: llama_context::resolve_fused_ops: off where the operator would not run where its layer lies.
     """
+    if architecture is not None and architecture.order == "compressed":
+        load = replace(load, is_unified=False)  # each sequence has a cache, as large as all would share
     if not (load.flash_is_auto and load.flash_attention and load.has_card and architecture is not None):
         return load
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from llamaops.estimate import (
     attention,
     block_attention,
+    compressed_blocks,
     encoder_decoder,
     hyper_connections,
     linear_mixers,
@@ -75,6 +76,7 @@ _WHOLE: dict[str, Callable[[Building, Tensor], Tensor]] = {
     "arwkv7": rwkv_with_ffn_layers,
     "alternating": alternating_layers,
     "per_layer": per_layer_layers,
+    "compressed": compressed_blocks.compressed_layers,
     "hyper": hyper_connections.hyper_layers,
     "banked": residual_attention.banked_layers,
     "decoder": encoder_decoder.decoder_layers,

@@ -99,7 +99,11 @@ def experts(
         selection = g.unary(logits)
     if model.number("expert_group_count") > 1:
         selection = _best_groups(b, selection, count)
-    chosen = g.top_k(selection, used)
+    table = b.in_block(layer, "ffn_gate_tid2eid")
+    if table is None:
+        chosen = g.top_k(selection, used)
+    else:  # each token of the vocabulary has its experts
+        chosen = g.get_rows(table, b.shared_input(I32, (tokens,), "tokens"))
     if held != count:
         chosen = g.cast(g.scale(g.cast(chosen, F32)), I32)
     weights = _weights(b, g.reshape(probabilities, 1, count, tokens), chosen, used)

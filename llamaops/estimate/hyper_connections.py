@@ -26,12 +26,13 @@ def hyper_layers(b: Building, x: Tensor) -> Tensor:
         x = _written(b, cur, x, share)
     rows = g.get_rows(g.reshape(x, width * streams, b.tokens), b.wanted_rows)
     x = g.reshape(rows, width, streams, b.outputs)
-    shares = g.mul(_scores(b, x, b.need("output_hc_fn.weight")), b.need("output_hc_scale.weight"))
+    shares = g.mul(mixed(b, x, b.need("output_hc_fn.weight")), b.need("output_hc_scale.weight"))
     shares = g.scale(g.unary(g.add(shares, b.need("output_hc_base.weight"))))
     return _reduced(b, x, shares)
 
 
-def _scores(b: Building, x: Tensor, matrix: Tensor) -> Tensor:
+def mixed(b: Building, x: Tensor, matrix: Tensor) -> Tensor:
+    """Return scores of all streams together."""
     g = b.g
     return g.mul_mat(matrix, g.like("rms_norm", g.reshape(x, x.ne[0] * x.ne[1], x.ne[2])))
 
@@ -39,7 +40,7 @@ def _scores(b: Building, x: Tensor, matrix: Tensor) -> Tensor:
 def _read(b: Building, x: Tensor, layer: int, name: str) -> tuple[Tensor, Tensor]:
     """Return what a part of a layer takes, and how much of its result goes to each stream."""
     g, streams, tokens = b.g, x.ne[1], x.ne[2]
-    mixes = _scores(b, x, b.need_in_block(layer, f"{name}_fn"))
+    mixes = mixed(b, x, b.need_in_block(layer, f"{name}_fn"))
     scale, base = b.need_in_block(layer, f"{name}_scale"), b.need_in_block(layer, f"{name}_base")
     taken, given = (
         g.unary(

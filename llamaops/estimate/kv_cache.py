@@ -63,7 +63,8 @@ def _widest_value(model: Model, layout: Layout) -> int:
 
 def _row(model: Model, load: Load, layer: int, widest: int, *, windowed: bool) -> int:
     heads = model.kv_heads(layer)
-    if model.is_mla:
+    architecture = ARCHITECTURES.get(model.architecture)
+    if model.is_mla or (architecture is not None and architecture.order == "compressed"):
         # One joint head of keys; values are a part of it.
         return row_bytes(load.key_type, model.key_length() * heads)
     values = widest if load.transposes_values else model.value_length(windowed=windowed) * heads

@@ -8,8 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from llamaops.estimate.architectures import ARCHITECTURES, Architecture
+from llamaops.estimate.compressed_blocks import block_bytes, unfinished_bytes
 from llamaops.estimate.compute import compute_bytes, settled
-from llamaops.estimate.kv_cache import cache_bytes
+from llamaops.estimate.kv_cache import CacheBytes, cache_bytes
 from llamaops.estimate.model import Model
 from llamaops.estimate.output import output_bytes
 from llamaops.estimate.plan import Layout, Load, layout_of
@@ -162,6 +163,10 @@ def _context(
         owns = model.layers - model.number("attention.shared_kv_layers")
     caches = cache_bytes(model, layout, load, owns=owns)
     states = recurrent_bytes(model, layout, load)
+    if architecture is not None and architecture.order == "compressed":
+        states = unfinished_bytes(model, load)
+        blocks = block_bytes(model, load, indexer=False)
+        caches = CacheBytes(blocks, caches.windowed, block_bytes(model, load, indexer=True))
     for name, by_layer, formula in (
         ("KV cache", caches.full, CACHE_FORMULA),
         ("windowed KV cache", caches.windowed, WINDOW_FORMULA),

@@ -34,6 +34,9 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     experts reads until its end (not yet in b10434)."""
     norms_by_mean: bool = True
     """Whether delta nets norm queries and keys by the mean of squares (not yet in b10434)."""
+    presses_apart: bool = True
+    """Whether blocks that become one key each are counted sequence by sequence, and only a part of a head is
+    rotated where it lies (not yet in b10434)."""
     gathers_states: bool = True
     """Whether recurrent states of all sequences are looked up at once (b11669; not yet in b11434)."""
 

@@ -123,6 +123,7 @@ def build_of(number: int | None, semver: str | None) -> Build:
             gathers_states=number > LAST_WITHOUT_MIXING,
             projects_rows=number > LAST_BY_SEQUENCE,
             heeds_storage=number > LAST_BY_SEQUENCE,
+            presses_apart=number > LAST_BY_SEQUENCE,
             norms_by_mean=number > LAST_BY_SEQUENCE,
             caches_unused_layers=number <= LAST_BY_SEQUENCE,
             loads_drafts=number < LAST_BY_SEQUENCE,

@@ -20,7 +20,7 @@ def attend_indexed(b: Building, cur: Tensor, layer: int) -> Tensor:
         b.best_keys = _best_keys(b, cur, low, layer)
     if b.best_keys is None:
         raise KeyError(f"blk.{layer}.indexer.proj.weight")
-    mask = _mask_of_best(b, b.full_cache.mask, b.best_keys)
+    mask = mask_of_best(b, b.full_cache.mask, b.best_keys)
     q, k, v = absorb(b, cur, b.project(low, layer, "attn_q_b"), layer)
     return attend_keys_only(b, layer, q, k, v, mask=mask, gated_by=cur)
 
@@ -33,7 +33,7 @@ def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
     k = b.norm(k, b.in_block(layer, "indexer.k_norm"), b.in_block(layer, "indexer.k_norm", "bias"), "layer")
     k = g.rope(g.reshape(k, size, 1, tokens), b.positions)
     if b.arch.attention == "indexed":
-        rotation = b.shared_input(F32, (_rotation(size),) * 2, "indexer_rotation")
+        rotation = b.shared_input(F32, (power_of_two(size),) * 2, "indexer_rotation")
         q, k = g.mul_mat(rotation, q), g.mul_mat(rotation, k)
     cache = b.full_cache
     keys = b.lasting(b.load.key_type, (size, cache.cells, streams), f"cache_i.{layer}")
@@ -51,21 +51,21 @@ def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
     return g.cont(Tensor("top_k", I32, (used, *shape[1:]), (found,)))
 
 
-def _rotation(size: int) -> int:
-    """Return the size of the rotation of the indexer's keys."""
+def power_of_two(size: int) -> int:
+    """Return the size of the rotation of an indexer's keys."""
     found = ROTATION
     while size % (found * 2) == 0:
         found *= 2
     return found
 
 
-def _mask_of_best(b: Building, mask: Tensor, best: Tensor) -> Tensor:
+def mask_of_best(b: Building, mask: Tensor, best: Tensor, *, zeros: int = F32) -> Tensor:
     """Return the mask of attention, open only where a key is among the best."""
     g = b.g
     closed = g.like("fill", mask)
     rows = g.view(closed, (1, closed.ne[0], closed.ne[1], closed.ne[3]), closed.nb[0:3])
     chosen = g.view(best, (best.ne[0], best.ne[1], best.ne[3], 1), best.nb[1:3])
-    zeros = Tensor("none", F32, (1, *chosen.ne[:3]))
-    opened = g.set_rows(rows, g.like("fill", zeros), chosen)
+    ones = g.like("fill", Tensor("none", zeros, (1, *chosen.ne[:3])))
+    opened = g.set_rows(rows, ones, chosen)
     opened = g.view(opened, mask.ne, (opened.nb[2], opened.nb[3], opened.nb[3]))
     return g.add(opened, mask)

@@ -34,6 +34,7 @@ BUILDS = {
         projects_rows=False,
         heeds_storage=False,
         norms_by_mean=False,
+        presses_apart=False,
         caches_unused_layers=True,
     ),
     "b11434": EARLIER,
