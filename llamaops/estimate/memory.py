@@ -24,6 +24,8 @@ WINDOW_FORMULA = (
     "min(cells, window x sequences + batch, padded to 256) x (K row + V row) (llama_kv_cache_iswa)"
 )
 INDEXER_FORMULA = "cells x streams x K row of the indexer, for each layer that has one (llama_kv_cache_dsa)"
+BLOCKS_FORMULA = "sum over layers of blocks of 4 or 128 tokens x sequences x K row (llama_kv_cache_dsv4)"
+UNFINISHED_FORMULA = "8 x sequences x tokens of an unfinished block x width, for each layer (llama_dsv4_comp_state)"
 STATE_FORMULA = "4 x sequences x (convolution + scan state), for each layer (llama_memory_recurrent)"
 OUTPUT_FORMULA = "4 x sequences x (vocabulary + embedding where asked for) (llama_context::output_reserve)"
 REPLAY_FORMULA = "replay of the graph allocator on the graph that the engine reserves (ggml-alloc.c)"
@@ -163,15 +165,17 @@ def _context(
         owns = model.layers - model.number("attention.shared_kv_layers")
     caches = cache_bytes(model, layout, load, owns=owns)
     states = recurrent_bytes(model, layout, load)
+    formulas = CACHE_FORMULA, STATE_FORMULA
     if architecture is not None and architecture.order == "compressed":
         states = unfinished_bytes(model, load)
         blocks = block_bytes(model, load, indexer=False)
         caches = CacheBytes(blocks, caches.windowed, block_bytes(model, load, indexer=True))
+        formulas = BLOCKS_FORMULA, UNFINISHED_FORMULA
     for name, by_layer, formula in (
-        ("KV cache", caches.full, CACHE_FORMULA),
+        ("KV cache", caches.full, formulas[0]),
         ("windowed KV cache", caches.windowed, WINDOW_FORMULA),
         ("indexer cache", caches.indexer, INDEXER_FORMULA),
-        ("recurrent state", states, STATE_FORMULA),
+        ("recurrent state", states, formulas[1]),
     ):
         for place, size in _by_place(model, load, by_layer).items():
             parts.append(_exact(name, place, size, formula))
