@@ -25,7 +25,7 @@ WINDOW_FORMULA = (
 )
 INDEXER_FORMULA = "cells x streams x K row of the indexer, for each layer that has one (llama_kv_cache_dsa)"
 BLOCKS_FORMULA = "sum over layers of blocks of 4 or 128 tokens x sequences x K row (llama_kv_cache_dsv4)"
-UNFINISHED_FORMULA = "8 x sequences x tokens of an unfinished block x width, for each layer (llama_dsv4_comp_state)"
+UNFINISHED_FORMULA = "8 x sequences x tokens of a block x width, for each layer (llama_dsv4_comp_state)"
 STATE_FORMULA = "4 x sequences x (convolution + scan state), for each layer (llama_memory_recurrent)"
 OUTPUT_FORMULA = "4 x sequences x (vocabulary + embedding where asked for) (llama_context::output_reserve)"
 REPLAY_FORMULA = "replay of the graph allocator on the graph that the engine reserves (ggml-alloc.c)"
