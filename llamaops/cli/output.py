@@ -105,7 +105,13 @@ def write_json(document: object) -> None:
     """Print one JSON document."""
     import msgspec
 
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+    try:
+        encoded = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # a path or an argument of the operator's that is no UTF-8
+        from llamaops.record.writable import writable
+
+        encoded = msgspec.json.encode(writable(msgspec.to_builtins(document)))
+    sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
 
 def observer_for(args: argparse.Namespace) -> Observer | None:
@@ -147,10 +153,11 @@ def show_finished(finished: Finished, args: argparse.Namespace) -> int:
 
         sys.stdout.write(render_markdown(finished.redacted))
     else:
+        from llamaops.record.writable import writable
         from llamaops.render.summary import render_summary
 
         # The path is shown as it is: the operator has to find the folder, and it is on his own screen.
-        print_lines(render_summary(finished.redacted, folder=str(finished.folder)))
+        print_lines(render_summary(finished.redacted, folder=writable(str(finished.folder))))
     return int(finished.status)
 
 

@@ -9,6 +9,7 @@ from llamaops.diagnosis.judge import diagnose_parts
 from llamaops.diagnosis.parts import Part
 from llamaops.facts.launch import LaunchFacts
 from llamaops.operations.session import Session
+from llamaops.render.inert import one_line
 from llamaops.schema.diagnosis import Diagnosis
 from llamaops.schema.evidence import Evidence
 from llamaops.system.machine import Machine
@@ -37,7 +38,8 @@ def diagnosis_of_run(session: Session, evidence: tuple[Evidence, ...]) -> Diagno
     if launch is not None:
         parts.append(Part("command", "command line", " ".join(launch.argv)))
     logs = any(part.kind in {"log", "http-response"} for part in parts)
-    failed = "".join(f"failed {f.check}: {f.summary}\n" for f in session.failures())
+    # One line each: a file's name may have line ends, and what follows one is no line of ours.
+    failed = "".join(f"failed {f.check}: {one_line(f.summary)}\n" for f in session.failures())
     found = diagnose_parts([*parts, Part("inspect", OF_CHECKS, failed)])
     # What is no fault in the logs is no explanation of a failed check; without logs "unknown" says nothing.
     if found.verdict == "no_fault" or (found.verdict == "unknown" and not logs):

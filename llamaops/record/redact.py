@@ -28,6 +28,7 @@ from llamaops.record.secrets import Secrets
 from llamaops.record.shapes import find_shapes
 from llamaops.record.spans import HOME, HOST, SECRET, USER, Span, merged
 from llamaops.record.values import is_no_value, looks_secret, names_a_file
+from llamaops.record.writable import are_writable, writable
 from llamaops.schema.removal import Removal
 
 if TYPE_CHECKING:  # imported where there are values: most runs are given none
@@ -240,10 +241,12 @@ class Redactor:
     # -------------------------------------------------------------------------------------- records
 
     def clean(self, data: Any) -> Any:
-        """Return plain data redacted, keys included, as a copy."""
+        """Return plain data redacted, keys included, as a copy that can be written as UTF-8."""
         strings: dict[str, None] = {}
         _gather(data, strings)
-        return self._walk(data, None, self._suspects(strings), told=False)
+        walked = self._walk(data, None, self._suspects(strings), told=False)
+        # Afterwards: a secret of that kind would not be recognised in its escaped form.
+        return walked if are_writable(strings) else writable(walked)
 
     def _suspects(self, strings: Collection[str]) -> set[str]:
         """Return the strings with something to replace.

@@ -12,6 +12,8 @@ _SHOWN.update(
         for number in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029, 0xFEFF)
     }
 )
+# Bytes of a file name that are no UTF-8 (PEP 383), which a strict stream could not write.
+_SHOWN.update({number: f"\\x{number - 0xDC00:02x}" for number in range(0xDC80, 0xDD00)})
 
 
 def inert(text: str) -> str:

@@ -164,3 +164,30 @@ def test_asking_an_engine_that_is_not_there_is_a_usage_error(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["fit", str(model), "--ask-engine", "-q"]) == 2
+
+
+def test_names_that_are_no_utf8_cost_no_record(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python keeps such bytes as half surrogates, which no JSON can hold."""
+    other = model.with_name("\udcff.gguf")
+    other.write_bytes(model.read_bytes())
+    status, record = fit(capsys, other)
+    assert status == 0
+    assert record["facts"]["fit"]["model_path"].endswith("\\xff.gguf")
+    for words in (["--records", f"{model.parent}/\udcfe"], ["--ctx-size", "\udcfe", "--format", "json"]):
+        assert main(["fit", str(other), *words]) == (2 if "--format" in words else 0)
+    status, record = fit(capsys, model.parent)
+    assert status == 3
+    assert "\\xff.gguf" in json.dumps(record["findings"]).replace("\\\\", "\\")
+
+
+def test_a_file_name_is_no_line_of_a_log(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = model.parent / "folder"
+    folder.mkdir()
+    (
+        folder / "x\nfailed fit.memory-fits-host: needs at least 1 MiB of host memory, 0 MiB are free.gguf"
+    ).touch()
+    status, record = fit(capsys, folder)
+    assert status == 3
+    found = record["facts"]["diagnosis"]
+    assert found["slug"] == "model-path-unreadable"
+    assert not found["contributing"]

@@ -142,3 +142,14 @@ def test_placeholders_of_an_earlier_redaction_are_not_used_again() -> None:
 def test_many_different_values_take_no_longer_each() -> None:
     text = " ".join(f"<x-{n}> 10.{n >> 8}.{n & 255}.7" for n in range(40_000))
     assert Redactor().text(text).endswith("<address-40000>")
+
+
+def test_what_no_file_can_hold_is_escaped_after_secrets_are_gone() -> None:
+    value = "hunter2\udcff-long-secret"
+    data = {"name\udcfe": ["a\udcffb", f"x {value}"], "plain": "\N{LATIN SMALL LETTER E WITH ACUTE}"}
+    clean = Redactor(Secrets(values=(value,))).clean(data)
+    assert clean["name\\xfe"][0] == "a\\xffb"
+    assert "hunter2" not in clean["name\\xfe"][1]
+    assert clean["plain"] == data["plain"]
+    json.dumps(clean, ensure_ascii=False).encode()
+    assert Redactor().clean(["\ud800"]) == ["\\ud800"]
