@@ -56,7 +56,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     `alternating` (each layer changes one of several versions of a token), `normed_residual` (parts add what
     they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
     behind the parts where the header says so), `banked` (layers take sums of earlier inputs), `hyper` (they
-    mix several streams), `compressed` (and attend to a window and to blocks of earlier tokens), `decoder` and
+    mix several streams), `pooled` (so, and attend to the best groups of keys), `compressed` (so, and attend
+    to a window and to blocks of earlier tokens), `decoder` and
     `encoder_half` (of models with both), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
@@ -154,7 +155,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the first layers may each have a further part of the input added."""
     indexer: str = ""
     """Which layers have an indexer that finds the best keys: `all`, `shared` (as the header says),
-    `behind_dense` (those with experts) or none."""
+    `tensors` (those that have its tensors), `behind_dense` (those with experts) or none."""
     has_head: bool = False
     """Whether an encoder nevertheless loads an output head."""
     reads_encoder: bool = False
@@ -435,6 +436,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "lfm2moe": replace(_LFM2, expert_gate="key"),
     "qwen35": _DELTA,
     "qwen35moe": _DELTA,
+    "qwen4exp": replace(_DELTA, order="pooled", indexer="tensors", gathers_late=False),
     "qwen3next": replace(_DELTA, positions=1, gate_is_late=True, recurrent="delta_joint"),
     "rwkv6qwen2": Architecture(attention="", recurrent="qrwkv6", recurrent_layers="all"),
     "arwkv7": Architecture(attention="", recurrent="arwkv7", recurrent_layers="all"),

@@ -267,6 +267,12 @@ class Building:
         return g.scale(cur) if self.arch.scales_embedding else cur
 
     @cached_property
+    def per_layer_ids(self) -> Tensor:
+        """Return the input that names rows of the table of all layers; pieces of Qwen 4 have several each."""
+        pieces = (self.model.number("ple.ngram_size") - 1) * self.model.number("ple.heads_per_ngram")
+        return Graph.input(I32, (self.tokens * max(1, pieces),), "per_layer_tokens")
+
+    @cached_property
     def gathers_late(self) -> bool:
         """Return whether wanted rows are taken behind the last layer; builds that mix inputs never do so."""
         return self.arch.gathers_late and not self.load.build.mixes_inputs
@@ -276,8 +282,8 @@ class Building:
         order, g = self.arch.order, self.g
         if not self.load.build.mixes_inputs:
             return
-        if order == "per_layer" and self.model.has(PER_LAYER_TABLE):
-            ids = Graph.input(I32, (self.tokens,), "per_layer_tokens")
+        if order in {"per_layer", "pooled"} and self.model.has(PER_LAYER_TABLE):
+            ids = self.per_layer_ids
             self.early_rows = g.get_rows(self.need(PER_LAYER_TABLE), ids)
         elif order == "encoder" and self.arch.has_position_table:
             self.early_rows = g.get_rows(self.need("position_embd.weight"), self.positions)

@@ -15,6 +15,7 @@ from llamaops.estimate import (
     hyper_connections,
     linear_mixers,
     mamba_variants,
+    pooled_attention,
     recurrent_mixers,
     residual_attention,
     sparse_attention,
@@ -77,6 +78,7 @@ _WHOLE: dict[str, Callable[[Building, Tensor], Tensor]] = {
     "alternating": alternating_layers,
     "per_layer": per_layer_layers,
     "compressed": compressed_blocks.compressed_layers,
+    "pooled": pooled_attention.pooled_layers,
     "hyper": hyper_connections.hyper_layers,
     "banked": residual_attention.banked_layers,
     "decoder": encoder_decoder.decoder_layers,
@@ -339,7 +341,7 @@ def _finish(b: Building, cur: Tensor) -> None:
     if b.gathers_late and not arch.norms_before_gathering:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
-    if arch.order != "encoder":
+    if arch.order not in {"encoder", "pooled"}:
         cur = _last_norm(b, cur)
     if b.gathers_late and arch.norms_before_gathering:
         hidden = cur

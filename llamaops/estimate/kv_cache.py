@@ -44,12 +44,16 @@ def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = 
         row = _row(model, load, layer, widest, windowed=is_windowed)
         (windowed if is_windowed else full)[layer] = cells * load.streams * row
     row = row_bytes(load.key_type, model.number("attention.indexer.key_length"))
-    if not model.is_mla:
+    architecture = ARCHITECTURES.get(model.architecture)
+    is_hybrid = architecture is not None and architecture.order == "pooled"
+    if is_hybrid:
+        row *= 2 if load.build.mixes_inputs else 1  # recent builds keep what they pool beside each key
+    elif not model.is_mla:
         row += row_bytes(load.value_type, model.value_length())  # one head of values that nothing uses
     indexer = {
         layer: load.sequence_tokens * load.streams * row
         for layer in range(model.layers)
-        if has_indexer(model, ARCHITECTURES.get(model.architecture), layer)
+        if has_indexer(model, architecture, layer)
     }
     return CacheBytes(full, windowed, indexer)
 

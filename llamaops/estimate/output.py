@@ -19,7 +19,7 @@ def output_bytes(model: Model, load: Load) -> int:
     """
     out_width = model.number("embedding_length_out", model.width)
     architecture = architecture_of(model)
-    if architecture is not None and architecture.order == "compressed":
+    if architecture is not None and architecture.order in {"compressed", "pooled"}:
         out_width *= model.number("hyper_connection.count")
     keeps = load.embeddings or (architecture is not None and architecture.reads_encoder)
     return F32_BYTES * load.slots * (model.vocabulary + (out_width if keeps else 0))

@@ -153,6 +153,9 @@ def has_indexer(model: Model, architecture: Architecture | None, layer: int) -> 
     listed = model.value("attention.indexer.types", -1)
     if isinstance(listed, tuple):
         return layer < len(listed) and bool(listed[layer])
+    if architecture.indexer == "tensors":
+        has_ratio = bool(model.at("attention.compress_ratios", layer))
+        return has_ratio and model.has(f"blk.{layer}.indexer.q_proj.weight")
     if architecture.indexer == "behind_dense":
         return layer >= model.number("leading_dense_block_count")
     if architecture.indexer == "shared" and model.trained_context >= SHARES_INDEXER:

@@ -38,10 +38,21 @@ def state_width(model: Model) -> int:
     return model.number("ssm.state_size") * model.number("ssm.inner_size")
 
 
+def history_width(model: Model) -> int:
+    """Return the elements of earlier tokens' pieces that one layer keeps of one sequence (Qwen 4)."""
+    kept = max(0, model.number("ple.conv_kernel") - 1) * model.number("ple.ngram_size")
+    return kept * model.number("hyper_connection.count") * model.width
+
+
 def recurrent_bytes(model: Model, layout: Layout, load: Load) -> dict[int, int]:
     """Return the bytes of recurrent state by layer.
 
     Units: bytes.
     """
     each = F32_BYTES * (conv_width(model) + state_width(model)) * load.slots
-    return {layer: each for layer, is_recurrent in enumerate(layout.recurrent) if is_recurrent and each}
+    found = {layer: each for layer, is_recurrent in enumerate(layout.recurrent) if is_recurrent and each}
+    listed = model.value("ple.layers", -1)
+    for layer in map(int, listed if isinstance(listed, tuple) else ()):
+        if layer in found:
+            found[layer] += F32_BYTES * history_width(model) * load.slots
+    return found

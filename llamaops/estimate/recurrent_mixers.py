@@ -27,6 +27,7 @@ def _per_sequence(b: Building, cur: Tensor) -> Tensor:
 def _store_conv(b: Building, state: Tensor, padded: Tensor, kept: int, channels: int) -> None:
     g, n = b.g, b.sequences
     last = g.view(padded, (kept, channels, n), padded.nb[1:3])
+    last = g.cont(last) if b.arch.order == "pooled" else last
     g.expand(g.copy(last, g.view(state, (kept * channels, n), (state.nb[1],))))
 
 
