@@ -57,8 +57,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     they take, not what came before its norm), `skipping` (each layer adds a part of the input), `swin` (norms
     behind the parts where the header says so), `banked` (layers take sums of earlier inputs), `hyper` (they
     mix several streams), `pooled` (so, and attend to the best groups of keys), `compressed` (so, and attend
-    to a window and to blocks of earlier tokens), `decoder` and
-    `encoder_half` (of models with both), `stablelm`."""
+    to a window and to blocks of earlier tokens), `stacks` (two that
+    take turns), `decoder` and `encoder_half` (of models with both), `stablelm`."""
     parallel_sum: str = "residual"
     """In which order parallel parts are added: `residual` first, `attention` first, or the feed-forward part
     to attention (`onto_attention`)."""
@@ -410,6 +410,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "deepseek4": replace(
         _SHARED, order="compressed", window=Window(period=0), limits_in_one=True, never_mixes=True,
     ),
+    "hrm_text": Architecture(order="stacks", gates_result=True),
     # An encoder and a decoder.
     "t5": Architecture(order="decoder", reads_encoder=True, rope="none", head_norm="none", ffn="gelu"),
     "t5encoder": Architecture(

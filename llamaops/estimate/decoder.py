@@ -19,6 +19,7 @@ from llamaops.estimate import (
     recurrent_mixers,
     residual_attention,
     sparse_attention,
+    stacked_layers,
 )
 from llamaops.estimate.alternating import alternating_layers
 from llamaops.estimate.architectures import Architecture
@@ -78,6 +79,7 @@ _WHOLE: dict[str, Callable[[Building, Tensor], Tensor]] = {
     "alternating": alternating_layers,
     "per_layer": per_layer_layers,
     "compressed": compressed_blocks.compressed_layers,
+    "stacks": stacked_layers.stacked_layers,
     "pooled": pooled_attention.pooled_layers,
     "hyper": hyper_connections.hyper_layers,
     "banked": residual_attention.banked_layers,
@@ -341,7 +343,7 @@ def _finish(b: Building, cur: Tensor) -> None:
     if b.gathers_late and not arch.norms_before_gathering:
         hidden = cur
         cur = g.get_rows(cur, b.wanted_rows)
-    if arch.order not in {"encoder", "pooled"}:
+    if arch.order not in {"encoder", "pooled", "stacks"}:
         cur = _last_norm(b, cur)
     if b.gathers_late and arch.norms_before_gathering:
         hidden = cur

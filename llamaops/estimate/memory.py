@@ -110,6 +110,13 @@ def implausible(model: Model, load: Load) -> str:
         "ssm.state_size": (model.number("ssm.state_size"), 0, 2**16),
         "ssm.conv_kernel": (model.number("ssm.conv_kernel"), 0, 2**10),
         "ssm.group_count": (model.number("ssm.group_count"), 0, 2**16),
+        "hyper_connection.count": (model.number("hyper_connection.count"), 0, 64),
+        "attention.indexer.head_count": (model.number("attention.indexer.head_count"), 0, 1024),
+        "attention.compress_ratios": (_most(model, "attention.compress_ratios"), 0, 4096),
+        "ple.conv_kernel": (model.number("ple.conv_kernel"), 0, 1024),
+        "hrm.h_cycles": (model.number("hrm.h_cycles"), 0, 512),
+        "hrm.l_cycles": (model.number("hrm.l_cycles"), 0, 512),
+        "hrm.layers_per_stack": (model.number("hrm.layers_per_stack"), 0, 512),
     }
     for name in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
         each = model.value(name)
@@ -119,6 +126,11 @@ def implausible(model: Model, load: Load) -> str:
         if not low <= value <= high:
             return f"the header's {name} is {value}, which no engine would load ({low} to {high})"
     return ""
+
+
+def _most(model: Model, name: str) -> int:
+    """Return the largest of a key's values."""
+    return max((model.at(name, layer) for layer in range(min(model.layers, 512))), default=0)
 
 
 def _exact(name: str, place: str, size: int, formula: str) -> Part:
