@@ -34,7 +34,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
 
     attention: str = "heads"
     """`heads`, `blocks` (to the best blocks only), `mla` (compressed), `indexed` (compressed, to the best
-    keys only), `gated` (queries carry a gate) or empty."""
+    keys only), `indexed_or_near` (so, or to a
+    window), `gated` (queries carry a gate) or empty."""
     recurrent: str = ""
     """Kind of the recurrent blocks: `mamba`, `mamba2`, `mamba_by_heads`, `shortconv`, `delta`, `delta_joint`,
     `kimi_delta`, `bounded_delta`, `lightning`, `rwkv6`, `rwkv7`, `qrwkv6`, `arwkv7`."""
@@ -403,6 +404,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     "deepseek32": Architecture(attention="indexed", indexer="all", expert_norm="key", expert_gate="key"),
     "glm-dsa": Architecture(
         attention="indexed", indexer="shared", expert_norm="key", expert_gate="key", expert_gate_default=2,
+    ),
+    "dots3note": replace(
+        _SHARED, attention="indexed_or_near", indexer="all", window=Window(period=0), gates_result=True,
     ),
     "hy_v4": replace(
         _SHARED, attention="mla", indexer="all", gates_result=True, order="hyper", limits_in_one=True,

@@ -38,6 +38,7 @@ MIXERS: dict[str, Mixer] = {
     "heads": attention.attend_heads,
     "mla": attention.attend_compressed,
     "indexed": sparse_attention.attend_indexed,
+    "indexed_or_near": sparse_attention.attend_indexed_or_near,
     "blocks": block_attention.attend_blocks,
     "gated": attention.attend_gated,
     "mamba": recurrent_mixers.mamba,

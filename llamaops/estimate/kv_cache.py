@@ -70,7 +70,7 @@ def _row(model: Model, load: Load, layer: int, widest: int, *, windowed: bool) -
     architecture = ARCHITECTURES.get(model.architecture)
     if model.is_mla or (architecture is not None and architecture.order == "compressed"):
         # One joint head of keys; values are a part of it.
-        return row_bytes(load.key_type, model.key_length() * heads)
+        return row_bytes(load.key_type, model.key_length(windowed=windowed) * heads)
     values = widest if load.transposes_values else model.value_length(windowed=windowed) * heads
     keys = model.key_length(windowed=windowed) * heads
     return row_bytes(load.key_type, keys) + row_bytes(load.value_type, values)

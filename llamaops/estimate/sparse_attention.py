@@ -6,9 +6,9 @@ llama_kv_cache_dsa of llama.cpp.
 
 from __future__ import annotations
 
-from llamaops.estimate.attention import absorb, attend_keys_only, store_keys, view_keys
+from llamaops.estimate.attention import absorb, attend_keys_only, scores, store_keys, view_keys
 from llamaops.estimate.building import ROTATION, Building
-from llamaops.estimate.graph import F16, F32, I32, I64, Tensor
+from llamaops.estimate.graph import F16, F32, I32, I64, Tensor, row_bytes
 from llamaops.estimate.plan import has_indexer
 
 
@@ -25,6 +25,42 @@ def attend_indexed(b: Building, cur: Tensor, layer: int) -> Tensor:
     return attend_keys_only(b, layer, q, k, v, mask=mask, gated_by=cur)
 
 
+def attend_indexed_or_near(b: Building, cur: Tensor, layer: int) -> Tensor:
+    """Attend with compressed keys to the best of all, or to those in a window, which have sizes of their own.
+
+    Source: src/models/dots3note.cpp.
+    """
+    g, model, tokens, heads = b.g, b.model, b.tokens, b.model.heads(layer)
+    is_near = b.layout.windowed[layer]
+    end = "_swa" if is_near else ""
+    rank, key = model.number(f"attention.kv_lora_rank{end}"), model.number(f"attention.key_length_mla{end}")
+    turned = model.rotated
+    low = b.named_norm(b.project(cur, layer, "attn_q_a"), layer, "attn_q_a_norm")
+    best = None if is_near else _best_keys(b, cur, low, layer)
+    both = b.project(low, layer, "attn_q_b")
+    nb = (row_bytes(F32, key), row_bytes(F32, key * heads))
+    plain, q = (g.view(both, (size, heads, tokens), nb) for size in (key - turned, turned))
+    joint = b.project(cur, layer, "attn_kv_a_mqa")
+    v = b.named_norm(g.view(joint, (rank, tokens), (joint.nb[1],)), layer, "attn_kv_a_norm")
+    v = g.reshape(v, rank, 1, tokens)
+    k = b.named_norm(g.view(joint, (turned, 1, tokens), (joint.nb[1], joint.nb[1])), layer, "attn_k_norm")
+    plain = g.mul_mat(b.need_in_block(layer, "attn_k_b"), g.permute(plain, 0, 2, 1, 3))
+    q = g.concat(g.permute(plain, 0, 2, 1, 3), g.rope(q, b.positions), 0)
+    k = g.concat(v, g.rope(k, b.positions), 0)
+    for tensor in (q, v, k):
+        g.expand(tensor)
+    cache = b.window_cache if is_near else b.full_cache
+    keys = b.lasting(b.load.key_type, (k.ne[0], cache.cells, b.load.streams), f"cache_k.{layer}")
+    g.expand(store_keys(b, cache.ids_k, keys, k))
+    held = view_keys(b, cache, keys, k.ne[0], 1)
+    values = g.view(held, (rank, *held.ne[1:]), held.nb[1:])
+    mask = cache.mask if best is None else mask_of_best(b, cache.mask, best)
+    out = scores(b, q, held, values, mask, layer, decompress=b.need_in_block(layer, "attn_v_b"))
+    gate = g.reshape(g.unary(b.project(cur, layer, "attn_gate")), 1, heads, tokens)
+    out = g.reshape(g.mul(g.reshape(out, out.ne[0] // heads, heads, tokens), gate), *out.ne)
+    return b.project(out, layer, "attn_output")
+
+
 def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
     g, model, tokens, streams = b.g, b.model, b.tokens, b.load.streams
     size, heads = model.number("attention.indexer.key_length"), model.number("attention.indexer.head_count")
@@ -32,7 +68,7 @@ def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
     k = b.project(cur, layer, "indexer.attn_k")
     k = b.norm(k, b.in_block(layer, "indexer.k_norm"), b.in_block(layer, "indexer.k_norm", "bias"), "layer")
     k = g.rope(g.reshape(k, size, 1, tokens), b.positions)
-    if b.arch.attention == "indexed":
+    if b.arch.attention != "mla":
         rotation = b.shared_input(F32, (power_of_two(size),) * 2, "indexer_rotation")
         q, k = g.mul_mat(rotation, q), g.mul_mat(rotation, k)
     cache = b.full_cache
