@@ -10,7 +10,7 @@ from llamaops.facts.asked import AskedFacts
 from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.sockets import ListeningSocket, SocketFacts
-from llamaops.probes.age import is_early
+from llamaops.probes.age import is_early, is_of_2024
 from llamaops.probes.endpoint import EndpointAnswer
 from llamaops.probes.models import ListedModel
 from llamaops.probes.server import ServerFacts
@@ -189,7 +189,7 @@ def model_agrees_with_header(server: ServerFacts, model: GgufFacts) -> Verdict:
     if not both:
         model.embedding_length.need()
         raise NotKnownError("absent", "this build's /v1/models gives no figures of the model")
-    twice = _counts_embedding_twice(listed, model) and is_early(server)
+    twice = _counts_embedding_twice(listed, model) and is_of_2024(server)
     wrong = [(n, there, here) for n, there, here in both if there != here and not (twice and n in SIZES)]
     shown = wrong or both
     note = f"; of {' and '.join(SIZES)} this build counts the embedding twice" if twice else ""
@@ -234,8 +234,9 @@ def _loaded_model(server: ServerFacts) -> ListedModel:
 def build_agrees_with_binary(server: ServerFacts, binary: BinaryFacts) -> Verdict | NotApplicable:
     """Compare build_info in /props with build number and commit that --version printed."""
     info = server.props.need().build_info
-    if not info and isinstance(binary.version.text, Unknown) and binary.version.text.why == "unsupported":
-        return NotApplicable("absent in this build: neither a --version nor /props says which one it is")
+    nameless = isinstance(binary.version.text, Unknown) and binary.version.text.why == "unsupported"
+    if not info and (nameless or is_of_2024(server)):
+        return NotApplicable("absent in this build: its /props does not say which one it is")
     if not info:
         raise NotKnownError("absent", "this build's /props does not say which build it is")
     number, _, commit = info.removeprefix("b").partition("-")

@@ -6,7 +6,7 @@ from llamaops.checks.registry import NotApplicable, Verdict, check
 from llamaops.checks.server import evidence_of, fault_of
 from llamaops.checks.server_answers import FINISH_REASONS, no_chat
 from llamaops.errors import NotKnownError
-from llamaops.probes.age import EARLY, is_early
+from llamaops.probes.age import is_of_2024
 from llamaops.probes.chat_stream import NEW_ARRIVAL_S, StreamAnswer
 from llamaops.probes.server import ServerFacts
 from llamaops.schema.fact import Known
@@ -80,14 +80,18 @@ def stream_is_complete(server: ServerFacts) -> Verdict | NotApplicable:
     if not isinstance(stream, StreamAnswer):
         return stream
     faults, doubts = _stream_faults(stream), _missing_since_2024(stream)
-    early = is_early(server)
+    early = is_of_2024(server)
     if len(stream.ids) > 1:
         (doubts if early else faults).append("the pieces carry different ids")
     if not faults and doubts and not early and not _says_its_build(server):
         raise NotKnownError("unsupported", f"{'; '.join(doubts)}: this build does not say how old it is")
     faults += [] if early else doubts
     whole = f"{stream.pieces} pieces of text, finish_reason {stream.finish_reason}"
-    whole += f"; {', '.join(doubts)} ({EARLY})" if doubts else ", usage, terminal marker"
+    whole += (
+        f"; {', '.join(doubts)} (absent in this build, which is older than November 2024)"
+        if doubts
+        else ", usage, terminal marker"
+    )
     return Verdict(
         holds=not faults,
         summary="; ".join(faults) or whole,

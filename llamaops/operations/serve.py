@@ -118,6 +118,7 @@ def serve(
             n_gpu_layers=made.n_gpu_layers,
             metrics=made.metrics is True,
             slots=slots_shown(made, capabilities),
+            alias=None if any(item.flag == "--alias" for item in command.left_out) else alias,
             embeddings=made.embeddings,
             sleep_idle_s=_sleep_idle_s(command.argv),
         ),

@@ -15,6 +15,14 @@ from llamaops.schema.fact import Known
 EARLY = "absent in this build: it is older than September 2024, by its /health and /props"
 
 
+def is_of_2024(server: ServerFacts) -> bool:
+    """Say whether the answers have the form of builds before November 2024, whose slots have a `state`."""
+    nameless = isinstance(server.props, Known) and not server.props.value.build_info
+    return nameless and (
+        is_early(server) or (isinstance(server.slots, Known) and server.slots.value.by_state)
+    )
+
+
 def is_early(server: ServerFacts) -> bool:
     """Say whether the server's own answers have the form of builds before September 2024."""
     counts = isinstance(server.health, Known) and server.health.value.counts_slots

@@ -93,6 +93,11 @@ def collect_more(
             value=found, source=Source(kind="http", name="POST /v1/chat/completions, one change at a time")
         )
 
+    def ask_schema(wall_s: float) -> Fact[StructuredAnswer]:
+        found = probe_structured(features.Place(client, model, wall_s))
+        older = isinstance(found, Unknown) and "response_format type must be one of" in found.detail
+        return _not_this("absent in this build: no response_format of type json_schema") if older else found
+
     def call_tool(wall_s: float) -> Fact[ToolAnswer]:
         if isinstance(props, Known) and props.value.template_has_tools is False:
             return _not_this("the chat template has no tools")
@@ -112,7 +117,7 @@ def collect_more(
         reasoning=wanted("reasoning", look),
         structured=wanted(
             "structured",
-            since_2024(lambda wall_s: probe_structured(features.Place(client, model, wall_s))),
+            since_2024(ask_schema),
         ),
         tools=wanted("tools", since_2024(call_tool)),
         pool=wanted(

@@ -48,6 +48,8 @@ class SlotsAnswer(Shape, frozen=True, kw_only=True):
 
     slots: tuple[SlotAnswer, ...]
     """In the server's order."""
+    by_state: bool = False
+    """Whether `state` says which are busy, as in builds before November 2024."""
 
 
 def clean_slots(body: bytes) -> bytes:
@@ -80,7 +82,9 @@ def _figures(value: object, depth: int = 0) -> object:
 def parse_slots(body: bytes) -> SlotsAnswer:
     """Read the slots in the form of any build since 2024. Raises: ParseError."""
     entries = as_list(decode_json(body), "the body")
-    return SlotsAnswer(slots=tuple(_slot(as_object(entry, "a slot")) for entry in entries))
+    items = [as_object(entry, "a slot") for entry in entries]
+    by_state = any("state" in item and "is_processing" not in item for item in items)
+    return SlotsAnswer(slots=tuple(map(_slot, items)), by_state=by_state)
 
 
 def _slot(item: Json) -> SlotAnswer:

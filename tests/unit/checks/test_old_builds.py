@@ -15,7 +15,7 @@ from llamaops.errors import NotKnownError
 from llamaops.facts.binaries import BinaryFacts
 from llamaops.facts.gguf_file import GgufFacts
 from llamaops.facts.version_text import unknown_version
-from llamaops.probes.age import is_early
+from llamaops.probes.age import is_early, is_of_2024
 from llamaops.probes.concurrency import LateArrival
 from llamaops.probes.features import ContextAnswer
 from llamaops.probes.health import HealthAnswer
@@ -105,9 +105,22 @@ def test_a_build_that_names_itself_nowhere_is_not_asked_for_its_name() -> None:
     assert isinstance(binary, BinaryFacts)
     nameless = replace(binary, version=unknown_version("unsupported", "usage text", known(1).source))
     assert run("build-agrees-with-binary", early(), more={BinaryFacts: nameless}) is None
-    named = run("build-agrees-with-binary", early(), more={BinaryFacts: binary})
-    assert named is not None
-    assert named.status == "unknown"
+    assert run("build-agrees-with-binary", early(), more={BinaryFacts: binary}) is None
+    newer = run("build-agrees-with-binary", server(props=OLD_PROPS), more={BinaryFacts: binary})
+    assert newer is not None
+    assert newer.status == "unknown"
+
+
+def test_a_build_of_summer_2024_is_known_by_the_state_of_its_slots() -> None:
+    by_state = known(replace(server().slots.need(), by_state=True))
+    assert is_of_2024(server(slots=by_state, props=OLD_PROPS))
+    assert not is_of_2024(server(slots=by_state))
+    assert not is_of_2024(server(props=OLD_PROPS))
+    stream = changed(STREAM, ended="closed")
+    found = run("stream-is-complete", server(slots=by_state, props=OLD_PROPS, chat_stream=stream))
+    assert found is not None
+    assert found.status == "passed"
+    assert "no terminal marker [DONE] (absent in this build" in found.summary
 
 
 def test_a_server_whose_slots_are_all_busy_is_healthy() -> None:
