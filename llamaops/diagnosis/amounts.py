@@ -73,6 +73,14 @@ _ROWS = (
 )  # fmt: skip
 
 
+_ASKED = (
+    ("address_space_mib", re.compile(r"\bulimit (?:-\w+ )*-\w*v\b"), "kib"),
+    ("memory_limit_mib", re.compile(r"/memory(?:\.max|\.limit_in_bytes|/memory\.limit_in_bytes)\b"), "b"),
+    ("cores_logical", re.compile(r"\bnproc\b"), ""),
+)
+"""Commands that print one figure: the fact, the command, the figure's unit."""
+_FIGURE = re.compile(r"\s*(\d{1,15})\s*")
+
 _IN_LOGS = ("file size", "model size", "memory.max", "--memory", ".gguf", "emory=")
 _NO_PAIRS = ("http-request", "http-response", "bench", *LOG_KINDS)
 
@@ -85,9 +93,14 @@ def amounts(text: str, kind: str) -> Iterator[Amount]:
         kind: Its kind; logs are read for their own rows only.
     """
     outer: list[tuple[int, frozenset[str]]] = []
+    asked: tuple[str, str] | None = None
     for number, line in enumerate(text.splitlines()[:MAX_LINES], 1):
         if kind in LOG_KINDS and not any(words in line for words in _IN_LOGS):
             continue  # a log is long, and tells no more than this
+        figure = _FIGURE.fullmatch(line)
+        if asked and figure:
+            yield asked[0], _value(figure[1], asked[1]), number, line
+        asked = _asked(line)
         for row in _ROWS:
             found = row.pattern.search(line) if not row.kinds or kind in row.kinds else None
             if found:
@@ -102,6 +115,13 @@ def amounts(text: str, kind: str) -> Iterator[Amount]:
                     yield named, value / 1000 if pair["unit"] == "m" else value, number, line
                 elif named is not None:
                     yield named, _value(pair["value"], _unit(pair)), number, line
+
+
+def _asked(line: str) -> tuple[str, str] | None:
+    """Return the fact that the figure on the next line is, and its unit, where a line is such a command."""
+    if not line.lstrip().startswith("$ "):
+        return None
+    return next(((name, unit) for name, command, unit in _ASKED if command.search(line)), None)
 
 
 def _context(outer: list[tuple[int, frozenset[str]]], line: str) -> frozenset[str]:

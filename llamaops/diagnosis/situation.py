@@ -9,6 +9,7 @@ import msgspec
 
 from llamaops.diagnosis import exchange
 from llamaops.diagnosis.amounts import amounts
+from llamaops.diagnosis.bench_rows import bench_facts
 from llamaops.diagnosis.command_line import CommandLine, command_lines
 from llamaops.diagnosis.expression import Value
 from llamaops.diagnosis.nodes import missing_groups
@@ -78,6 +79,8 @@ def situation_of(scans: Sequence[Scanned]) -> Situation:
             facts |= dict(exchange.request_facts(text))
         facts |= dict(_exit_status(text, scan.part.kind))
         facts |= dict(_timings(text))
+        if scan.part.kind in {"bench", "inspect", "text"}:
+            facts |= dict(bench_facts(text[:MAX_SECRET_TEXT]))
     places = _amounts(scans, facts) | _groups(scans, facts)
     facts["kinds"] = " ".join(sorted({scan.part.kind for scan in scans}))
     hidden = tuple(sorted(set(secrets), key=len, reverse=True))

@@ -7,6 +7,7 @@ import msgspec
 from llamaops.checks.diagnosis import boundary_of
 from llamaops.diagnosis.judge import diagnose_parts
 from llamaops.diagnosis.parts import Part
+from llamaops.diagnosis.rule import RuleSet, rule_set
 from llamaops.facts.launch import LaunchFacts
 from llamaops.operations.session import Session
 from llamaops.render.inert import one_line
@@ -16,6 +17,8 @@ from llamaops.system.machine import Machine
 
 NOT_COVERED = ("only what was given was read: nothing was started, asked or measured",)
 _PROBES = ("--version", "--help", "--list-devices")
+_BY_OWN_LIMIT = frozenset(("answer-cut-by-token-limit", "answer-cut-below-its-limit"))
+"""Causes that the token limit of a probe brings about; they explain no failed check."""
 OF_CHECKS = "the checks that failed"
 """Name of the part that holds them."""
 
@@ -40,11 +43,17 @@ def diagnosis_of_run(session: Session, evidence: tuple[Evidence, ...]) -> Diagno
     logs = any(part.kind in {"log", "http-response"} for part in parts)
     # One line each: a file's name may have line ends, and what follows one is no line of ours.
     failed = "".join(f"failed {f.check}: {one_line(f.summary)}\n" for f in session.failures())
-    found = diagnose_parts([*parts, Part("inspect", OF_CHECKS, failed)])
+    found = diagnose_parts([*parts, Part("inspect", OF_CHECKS, failed)], _rules_of_run())
     # What is no fault in the logs is no explanation of a failed check; without logs "unknown" says nothing.
     if found.verdict == "no_fault" or (found.verdict == "unknown" and not logs):
         return None
     return msgspec.structs.replace(found, proof=(), proven=None)
+
+
+def _rules_of_run() -> RuleSet:
+    """Return the rules without what a probe of llamaops makes happen by itself: it asks for few tokens."""
+    rules = rule_set()
+    return msgspec.structs.replace(rules, rules=tuple(r for r in rules.rules if r.slug not in _BY_OWN_LIMIT))
 
 
 def _part_of(item: Evidence) -> Part | None:

@@ -13,10 +13,14 @@ import pytest
 from llamaops.checks.diagnosis import boundary_of
 from llamaops.checks.registry import all_checks, run_check
 from llamaops.diagnosis.judge import diagnose_parts, diagnose_text
+from llamaops.diagnosis.parts import Part
 from llamaops.errors import InputFileError
 from llamaops.operations import diagnose_input
+from llamaops.operations.diagnose import diagnosis_of_run
 from llamaops.operations.diagnose_watch import watch
 from llamaops.schema.diagnosis import Diagnosis
+from llamaops.schema.evidence import evidence_of
+from llamaops.schema.finding import Finding
 
 LOG = b"one\nerror: invalid argument: --no-such-flag\n"
 
@@ -113,3 +117,31 @@ def test_checks_of_a_diagnosis(text: str, check: str, status: str) -> None:
         if (finding := run_check(one, {Diagnosis: found})) is not None
     }
     assert findings == {check: status}, boundary_of(found)
+
+
+CUT = (
+    'POST /v1/chat/completions -> 200\n{"choices":[{"finish_reason":"length","message":{"role":"assistant",'
+    '"content":"Paris is"}}],"usage":{"completion_tokens":8}}\n'
+)
+
+
+class _Failed:
+    """A run of which one check failed, for another reason than the length of an answer."""
+
+    def group(self, kind: object) -> None:
+        """Return nothing: no program was started."""
+
+    def failures(self) -> list[Finding]:
+        return [
+            Finding(
+                check="server.props-agree", title="t", boundary="api_response", status="failed",
+                severity="required", summary="it names another model",
+            )
+        ]  # fmt: skip
+
+
+def test_the_limit_of_an_own_probe_is_no_cause() -> None:
+    evidence = evidence_of("http", "POST /v1/chat/completions", CUT.encode())
+    assert diagnose_parts([Part("http-response", "answer", CUT)]).slug == "answer-cut-by-token-limit"
+    found = diagnosis_of_run(_Failed(), (evidence,))  # type: ignore[arg-type]
+    assert found is None or (found.verdict == "unknown" and found.primary is None)
