@@ -80,8 +80,9 @@ def engine_agrees(fit: FitFacts) -> Verdict | NotApplicable:
     high = sum(part.high_bytes for part in ours) / MIB
     gap = max(0.0, theirs - high, low - theirs)
     why = ""
-    if answer.front_end == "fit-params" and fit.front_end == "server":
-        why = "; llama-fit-params reserves results for a whole batch, the server one row for each slot"
+    if (answer.front_end == "server") != (fit.front_end == "server"):
+        other = "llama-fit-params" if answer.front_end == "fit-params" else fit.front_end
+        why = f"; {other} reserves results for a whole batch, the server one row for each slot"
     return Verdict(
         holds=gap <= max(ROUNDING_MIB, AGREEMENT * theirs),
         summary=f"worked out {high:,.0f} MiB, the engine projects {theirs:,.0f} MiB{why}",

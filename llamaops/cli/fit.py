@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from llamaops.operations.fit import FitRequest, fit
     from llamaops.operations.launching import engine_settings
 
+    _only_local(args)
     settings, facts = resolve(args, ("model", *SETTINGS))
     layers = 0 if args.n_cpu_moe is None else plain_number("--n-cpu-moe", args.n_cpu_moe, low=0, high=100_000)
 
@@ -68,9 +69,10 @@ def run(args: argparse.Namespace) -> int:
         path = choice.path if choice else args.model
         engine = None
         if args.ask_engine:
-            program = choose_program("llama-server", settings, machine) or choose_program(
-                "llama-fit-params", settings, machine
-            )
+            # What the server does not do, llama-fit-params does: it reserves results for a whole batch.
+            names = ["llama-server", "llama-fit-params"]
+            names = names if args.front_end == "server" else names[::-1]
+            program = next((one for name in names if (one := choose_program(name, settings, machine))), None)
             if program is None:
                 raise UsageError("--ask-engine: no llama-server was found", hint=NO_PROGRAM_HINT)
             engine = program.path
@@ -93,3 +95,19 @@ def run(args: argparse.Namespace) -> int:
         return ended
 
     return perform(args, settings, facts, operation)
+
+
+def _only_local(args: argparse.Namespace) -> None:
+    """Refuse what is no file of this machine.
+
+    Raises: UsageError.
+    """
+    from llamaops.errors import UsageError
+
+    for flag, name in (("MODEL", args.model), ("--mmproj", args.mmproj)):
+        if name and (name.startswith("hf:") or "://" in name):
+            raise UsageError(
+                f"{flag} {name}: only a file on this machine can be worked out",
+                hint="download it first (`llamaops fetch hf:OWNER/NAME/FILE@REVISION`); `llamaops inspect` "
+                "reads the header of a remote file",
+            )

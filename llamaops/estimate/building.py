@@ -60,7 +60,7 @@ class CacheView:
             return None, None
         key, value = model.key_length(windowed=windowed), model.value_length(windowed=windowed)
         rotation_k = rotation_v = None
-        if is_quantized(load.key_type) and model.key_length() % ROTATION == 0:
+        if is_quantized(load.key_type) and key and model.key_length() % ROTATION == 0:
             size = ROTATION
             while key % (size * 2) == 0:
                 size *= 2

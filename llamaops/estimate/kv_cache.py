@@ -12,6 +12,7 @@ from llamaops.estimate.architectures import ARCHITECTURES
 from llamaops.estimate.graph import row_bytes
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Layout, Load, has_indexer, window_cells
+from llamaops.facts.ggml_types import BLOCKS
 
 CACHED_FOR_DRAFTS = frozenset({"glm4", "glm4moe", "bailingmoe2", "exaone4", "exaone-moe"})
 """Architectures of whose multi-token prediction earlier builds keep caches, as measured on b10434."""
@@ -56,6 +57,22 @@ def cache_bytes(model: Model, layout: Layout, load: Load, *, owns: int | None = 
         if has_indexer(model, architecture, layer)
     }
     return CacheBytes(full, windowed, indexer)
+
+
+def refused_cache(model: Model, load: Load) -> str:
+    """Return why the engine refuses these types of cache for this model, empty where it takes them.
+
+    Source: llama_init_from_model: with flash attention the blocks of a quantized type have to divide a head.
+    """
+    if not load.flash_attention:
+        return ""
+    heads = (("K", load.key_type, model.key_length), ("V", load.value_type, model.value_length))
+    for letter, type_id, length in heads:
+        name, block, _ = BLOCKS[type_id]
+        for width in (length(), length(windowed=True)):
+            if width % block:
+                return f"{letter} cache type {name.lower()} has blocks of {block}, and a head is {width} wide"
+    return ""
 
 
 def _widest_value(model: Model, layout: Layout) -> int:

@@ -34,6 +34,10 @@ BAND_FORMULA = (
 )
 
 
+MOST_TOKENS = 2**40
+"""What 256 sequences of the longest context come to; the engine would fail far below."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """One figure of the estimate; `low` and `high` differ where a rule is not exact."""
 
@@ -100,7 +104,7 @@ def implausible(model: Model, load: Load) -> str:
         "expert_count": (model.number("expert_count"), 0, 1024),
         "expert_used_count": (model.number("expert_used_count"), 0, 1024),
         "nextn_predict_layers": (model.number("nextn_predict_layers"), 0, model.blocks - 1),
-        "context_length": (max(model.trained_context, load.sequence_tokens), 1, 2**31),
+        "context_length": (model.trained_context or load.sequence_tokens, 1, 2**31),
         "attention.head_count": (model.number("attention.head_count"), 0, 2**16),
         "attention.head_count_kv": (model.number("attention.head_count_kv"), 0, 2**16),
         "attention.key_length": (model.key_length(), 0, 2**16),
@@ -118,13 +122,30 @@ def implausible(model: Model, load: Load) -> str:
         "hrm.l_cycles": (model.number("hrm.l_cycles"), 0, 512),
         "hrm.layers_per_stack": (model.number("hrm.layers_per_stack"), 0, 512),
     }
+    if not model.architecture:
+        return "the header names no architecture"
     for name in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
         each = model.value(name)
         if isinstance(each, tuple) and min(each, default=0) < 0:
             return f"the header's {name} has a negative value"
     for name, (value, low, high) in sizes.items():
         if not low <= value <= high:
-            return f"the header's {name} is {value}, which no engine would load ({low} to {high})"
+            has = "is absent" if value == 0 and not model.value(name) else f"is {value}"
+            return f"the header's {name} {has}, which no engine would load ({low} to {high})"
+    if max(load.context_tokens, load.sequence_tokens) > MOST_TOKENS:
+        return f"a context of {load.context_tokens} tokens is more than an engine takes"
+    return _unequal(model)
+
+
+def _unequal(model: Model) -> str:
+    """Return which list has another length than there are blocks, and whether heads have no width at all."""
+    for name in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
+        each = model.value(name)
+        if isinstance(each, tuple) and len(each) < model.own_layers:
+            return f"the header's {name} has {len(each)} values for {model.blocks} blocks"
+    attends = any(f"blk.{block}.attn_k.weight" in model.by_name for block in range(model.blocks))
+    if attends and not (model.number("attention.head_count") and model.key_length() and model.value_length()):
+        return "the header gives attention no heads, or heads no width"
     return ""
 
 
@@ -193,11 +214,11 @@ def _context(
             parts.append(_exact(name, place, size, formula))
     if architecture is None:
         signs = _signs(model)
-        if signs:
-            unknown.append(
-                f"the architecture {model.architecture!r} has no entry, and its header speaks of {signs}: "
-                "its caches may be of another size"
-            )
+        speaks = f", and its header speaks of {signs}" if signs else ""
+        unknown.append(
+            f"the architecture {model.architecture!r} has no entry{speaks}: "
+            "its caches may be of another size, and the compute buffer is a band"
+        )
 
 
 def _signs(model: Model) -> str:

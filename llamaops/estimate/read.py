@@ -5,6 +5,7 @@ The tensor table does not belong into a record (thousands of lines); so it is ha
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from llamaops.estimate.model import Model, Value, Weight
@@ -36,15 +37,15 @@ def model_of(probe: Probe) -> Model | None:
 
 
 def plain_values(header: Header, numbers: dict[str, tuple[int | float | bool, ...]]) -> dict[str, Value]:
-    """Return the keys of a header as plain values; of arrays only those with numbers."""
+    """Return the keys of a header as plain values, numbers finite; of arrays only those with numbers."""
     values: dict[str, Value] = {}
     for key, entry in header.entries.items():
         if isinstance(entry.value, Text):
             values[key] = entry.value.text
         elif isinstance(entry.value, Array):
-            if key in numbers:
+            if key in numbers and all(map(math.isfinite, numbers[key])):
                 values[key] = numbers[key]
-        else:
+        elif math.isfinite(entry.value):
             values[key] = entry.value
     return values
 

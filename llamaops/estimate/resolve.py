@@ -60,7 +60,7 @@ def load_for(  # noqa: PLR0913 - what an operator can set
     """Return the plan in words, and the load."""
     plan = resolve(
         settings,
-        n_ctx_train=model.trained_context or None,
+        n_ctx_train=model.trained_context if model.trained_context > 0 else None,
         slots="auto" if front_end == "server" else "single",
     )
     context = plan.n_ctx or 0

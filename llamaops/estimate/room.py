@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from llamaops.estimate.kv_cache import refused_cache
 from llamaops.estimate.memory import estimate
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Load
@@ -23,7 +24,11 @@ def largest_room(
     """
 
     def fits(candidate: Load) -> bool:
+        if refused_cache(model, candidate):
+            return False
         found = estimate(model, candidate)
+        if not found.parts:  # nothing could be worked out, which is not nothing
+            return False
         if found.high("host") > host_bytes:
             return False
         return device_bytes is None or found.high("device") <= device_bytes

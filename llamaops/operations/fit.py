@@ -8,6 +8,7 @@ import msgspec
 
 from llamaops.errors import UsageError
 from llamaops.estimate.fit_facts import FitFacts, MemoryPart, Room
+from llamaops.estimate.kv_cache import refused_cache
 from llamaops.estimate.memory import Estimate, estimate
 from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Build, Load
@@ -139,6 +140,11 @@ def fit_facts(
         card=_card(request, accelerators),
         build=request.build,
     )
+    if refused := refused_cache(model, load):
+        raise UsageError(
+            f"{request.model_path}: {refused}, which the engine refuses with flash attention",
+            hint="take f16 or another type whose blocks divide it (--cache-type-k, --cache-type-v)",
+        )
     extra, missing = _projector(machine, request, load)
     found = _estimate(model, load, request.least_build)
     found = msgspec.structs.replace(found, unknown=found.unknown + missing)
@@ -164,7 +170,7 @@ def fit_facts(
         if seeks_room
         else not_attempted("the largest settings were not sought; `llamaops fit` does"),
         engine=not_attempted("the engine was not asked; --ask-engine does"),
-        naive_bytes=_naive(model, load),
+        naive_bytes=_naive(model, load, counts_cache=bool(found.parts)),
     )
 
 
@@ -231,9 +237,18 @@ def _projector(
     """Return the parts of a projector, and what of it is unknown."""
     if request.mmproj is None:
         return (), ()
-    model = read_model(machine, request.mmproj)
+    probe = look(machine, request.mmproj)
+    model = model_of(probe)
     if model is None:
-        raise UsageError(f"--mmproj {request.mmproj}: its header could not be read")
+        raise UsageError(
+            f"--mmproj {request.mmproj}: its header could not be read",
+            hint="`llamaops inspect` of the same file says why",
+        )
+    if probe.kind != "projector":
+        raise UsageError(
+            f"--mmproj {request.mmproj}: it is no projector but {probe.kind}",
+            hint="take the mmproj file that was published with this model",
+        )
     size = sum(weight.size_bytes or 0 for weight in model.weights)
     place = "device" if load.card else "host"
     weights = _part("projector", place, size, size, "sum of the projector's tensors")
@@ -286,9 +301,11 @@ def _room(model: Model, load: Load, found: Estimate, available: Fact[int], free:
     return known(Room(context_tokens=context, slots=slots, cache_type=cache), source)
 
 
-def _naive(model: Model, load: Load) -> int:
-    """Return what many calculators say: the file and a full cache in F16."""
+def _naive(model: Model, load: Load, *, counts_cache: bool) -> int:
+    """Return what many calculators say: the file and a full cache in F16; of absurd keys the file."""
     file_bytes = sum(weight.size_bytes or 0 for weight in model.weights)
+    if not counts_cache:  # as many layers as a broken header says would keep us busy for ever
+        return file_bytes
     row = sum(
         2 * (model.key_length() + model.value_length()) * model.kv_heads(i) for i in range(model.layers)
     )

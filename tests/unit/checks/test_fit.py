@@ -108,6 +108,9 @@ def test_another_front_end_is_named_as_the_reason() -> None:
     assert isinstance(found, Verdict)
     assert not found.holds
     assert "one row for each slot" in found.summary
+    found = engine_agrees(fit(front_end="bench", engine=known(answer(compute_mib=30), SOURCE)))
+    assert isinstance(found, Verdict)
+    assert "bench reserves results for a whole batch, the server one row" in found.summary
 
 
 def load(**buffers: int) -> Any:

@@ -191,3 +191,67 @@ def test_a_file_name_is_no_line_of_a_log(model: Path, capsys: pytest.CaptureFixt
     found = record["facts"]["diagnosis"]
     assert found["slug"] == "model-path-unreadable"
     assert not found["contributing"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("llama.block_count", (g.U32, 2**32 - 1)),
+        ("llama.context_length", (g.F32, float("nan"))),
+        ("llama.embedding_length", (g.F64, float("inf"))),
+        ("llama.attention.head_count", (g.U32, 0)),
+        ("llama.attention.head_count_kv", g.Array(g.STRING, ["a"])),
+        ("general.architecture", "zork"),
+    ],
+)
+def test_what_a_header_cannot_mean_is_unknown_at_once(
+    model: Path, capsys: pytest.CaptureFixture[str], key: str, value: object
+) -> None:
+    model.write_bytes(whole_model().with_key(key, value).to_bytes())
+    status, record = fit(capsys, model)
+    assert status == 4
+    assert record["facts"]["fit"]["host_bytes"]["state"] == "unknown"
+
+
+def test_an_architecture_without_an_entry_is_unknown_by_name(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [(key.replace("llama.", "zork."), value) for key, value in whole_model().keys]
+    model.write_bytes(
+        g.FakeGguf(keys=keys, tensors=whole_model().tensors)
+        .with_key("general.architecture", "zork")
+        .to_bytes()
+    )
+    status, record = fit(capsys, model)
+    assert status == 4
+    assert record["facts"]["fit"]["naive_bytes"] > 0
+    assert record["facts"]["fit"]["host_low_bytes"] > 0
+    finding = next(one for one in record["findings"] if one["check"] == "fit.memory-fits-host")
+    assert (finding["status"], "'zork' has no entry" in finding["summary"]) == ("unknown", True)
+
+
+@pytest.mark.parametrize(
+    "words", [["hf:a/b/c.gguf"], ["https://host/c.gguf"], ["MODEL", "--mmproj", "MODEL"]]
+)
+def test_what_cannot_be_meant_is_refused_with_the_next_step(
+    model: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    given = [str(model) if word == "MODEL" else word for word in words]
+    assert main(["fit", *given, "-q"]) == 2
+    error = capsys.readouterr().err
+    assert "; download it first" in error or "no projector but model; take the mmproj file" in error
+
+
+def test_a_cache_type_whose_blocks_do_not_divide_a_head_is_refused(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The engine ends at it after the whole load; the largest cache type that fits is none of them either."""
+    heads = {f"llama.attention.{name}_length": (g.U32, 20) for name in ("key", "value")}
+    made = whole_model()
+    for key, value in heads.items():
+        made = made.with_key(key, value)
+    model.write_bytes(made.to_bytes())
+    for flag in ("--cache-type-k", "--cache-type-v"):
+        assert main(["fit", str(model), flag, "q8_0", "-q"]) == 2
+        assert "q8_0 has blocks of 32, and a head is 20 wide" in capsys.readouterr().err
+    assert fit(capsys, model, "--cache-type-k", "q8_0", "--flash-attn", "off")[0] == 0

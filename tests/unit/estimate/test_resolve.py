@@ -125,6 +125,7 @@ def test_an_architecture_without_an_entry_has_a_band_and_says_so() -> None:
     _, plain = load_for(known, settings(ctx_size=4096))
     found, exact = estimate(model, load), estimate(known, plain)
     assert not found.is_described
+    assert "'novel' has no entry" in found.unknown[0]  # so the verdict is unknown, with a lower bound
     assert found.of("weights") == exact.of("weights")
     assert found.of("KV cache") == exact.of("KV cache")
     compute = next(part for part in found.parts if part.name == "compute")
@@ -151,6 +152,11 @@ def test_an_architecture_without_an_entry_that_speaks_of_a_window_is_unknown() -
         ("expert_count", 2**31),
         ("nextn_predict_layers", 99),
         ("attention.head_count_kv", (1, -5)),
+        ("attention.head_count_kv", (8, 8)),
+        ("attention.head_count_kv", ()),
+        ("attention.head_count", 0),
+        ("attention.key_length", 0),
+        ("context_length", -5),
     ],
 )
 def test_impossible_values_are_unknown_and_cost_nothing(key: str, value: object) -> None:
