@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from llamaops.operations.launching import engine_settings
 
     _only_local(args)
+    picture = _picture(args.plot)
     settings, facts = resolve(args, ("model", *SETTINGS))
     layers = 0 if args.n_cpu_moe is None else plain_number("--n-cpu-moe", args.n_cpu_moe, low=0, high=100_000)
 
@@ -86,13 +87,9 @@ def run(args: argparse.Namespace) -> int:
             full_window_cache=args.swa_full,
             mmproj=args.mmproj,
             engine=engine,
+            picture=picture,
         )
-        ended = fit(session, machine, request)
-        if args.plot:
-            from llamaops.operations.fit_plot import write_plot
-
-            write_plot(machine, request, args.plot)
-        return ended
+        return fit(session, machine, request)
 
     return perform(args, settings, facts, operation)
 
@@ -111,3 +108,17 @@ def _only_local(args: argparse.Namespace) -> None:
                 hint="download it first (`llamaops fetch hf:OWNER/NAME/FILE@REVISION`); `llamaops inspect` "
                 "reads the header of a remote file",
             )
+
+
+def _picture(path: str | None) -> str | None:
+    """Return the file to draw into; a name of another kind could be the model's own.
+
+    Raises: UsageError.
+    """
+    import os
+
+    from llamaops.errors import UsageError
+
+    if path is not None and not path.lower().endswith(".svg"):
+        raise UsageError(f"--plot {path}: the picture is an SVG", hint="name a file that ends in .svg")
+    return None if path is None else os.path.expanduser(path)  # noqa: PTH111 - strings throughout

@@ -55,6 +55,8 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True):
     build: Build | None = None
     least_build: Build | None = None
     """Habits of the build that takes least, where it does not tell which it is."""
+    picture: str | None = None
+    """File to draw memory by part against context into."""
 
 
 def fit(session: Session, machine: Machine, request: FitRequest) -> str:
@@ -88,7 +90,27 @@ def fit(session: Session, machine: Machine, request: FitRequest) -> str:
         facts = msgspec.structs.replace(facts, engine=answer)
     session.add("fit", facts)
     session.judge("fit")
-    return verdict(facts)
+    drawn = ""
+    if request.picture is not None:
+        from llamaops.operations.fit_plot import write_plot
+
+        _, load = _load(model, request, seen["accelerators"])
+        drawn = write_plot(model, load, request.picture, session.redactor)
+    return f"{verdict(facts)}; {drawn}" if drawn else verdict(facts)
+
+
+def _load(model: Model, request: FitRequest, accelerators: AcceleratorFacts | None) -> tuple[str, Load]:
+    return load_for(
+        model,
+        request.settings,
+        front_end=request.front_end,
+        host_experts=request.cpu_moe_layers,
+        offloads_cache=request.offloads_cache,
+        full_window_cache=request.full_window_cache,
+        pooling=request.pooling,
+        card=_card(request, accelerators),
+        build=request.build,
+    )
 
 
 def _engine_build(machine: Machine, program: str) -> tuple[Build, Build]:
@@ -129,17 +151,7 @@ def fit_facts(
 
     Raises: UsageError for a request that no engine would take.
     """
-    plan, load = load_for(
-        model,
-        request.settings,
-        front_end=request.front_end,
-        host_experts=request.cpu_moe_layers,
-        offloads_cache=request.offloads_cache,
-        full_window_cache=request.full_window_cache,
-        pooling=request.pooling,
-        card=_card(request, accelerators),
-        build=request.build,
-    )
+    plan, load = _load(model, request, accelerators)
     if refused := refused_cache(model, load):
         raise UsageError(
             f"{request.model_path}: {refused}, which the engine refuses with flash attention",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from llamaops.errors import UsageError
 from llamaops.estimate.memory import estimate
+from llamaops.estimate.model import Model
 from llamaops.estimate.plan import Load
-from llamaops.estimate.resolve import load_for
 from llamaops.estimate.room import with_context
-from llamaops.operations.fit import FitRequest, read_model
-from llamaops.system.machine import Machine
+from llamaops.record.redact import Redactor
+from llamaops.system.files import write_atomic
 
 PARTS = ("weights", "KV cache", "windowed KV cache", "indexer cache", "recurrent state", "compute", "output")
 COLOURS = ("#4c72b0", "#dd8452", "#c44e52", "#ccb974", "#8172b3", "#55a868", "#937860")
@@ -19,33 +17,29 @@ STEPS = 33
 GIB = 2**30
 
 
-def write_plot(machine: Machine, request: FitRequest, path: str) -> None:
-    """Write the picture.
+def write_plot(model: Model, load: Load, path: str, redactor: Redactor) -> str:
+    """Draw a load at contexts up to the trained one; return in a sentence what became of the picture.
 
-    Raises: UsageError when the model cannot be read or the file cannot be written.
+    A name of the model that looks like a secret is replaced, as everywhere that leaves the process.
+
+    Raises: UsageError when the file cannot be written.
     """
-    model = read_model(machine, request.model_path)
-    if model is None:
-        raise UsageError("--plot: the model's header could not be read")
-    _, load = load_for(
-        model,
-        request.settings,
-        front_end=request.front_end,
-        host_experts=request.cpu_moe_layers,
-        offloads_cache=request.offloads_cache,
-        full_window_cache=request.full_window_cache,
-    )
     longest = max(model.trained_context, load.sequence_tokens)
     columns: list[tuple[int, list[int]]] = []
     for step in range(STEPS):
-        at: Load = with_context(load, max(256, longest * step // (STEPS - 1)))
+        at = with_context(load, max(256, longest * step // (STEPS - 1)))
         found = estimate(model, at)
+        if not found.parts:
+            return f"no picture was drawn: {found.unknown[0]}"
         columns.append((at.context_tokens, [found.of(name) for name in PARTS]))
-    title = str(model.keys.get("general.name", model.architecture))
+    title = redactor.text(str(model.keys.get("general.name", model.architecture)))
     try:
-        Path(path).write_text(picture(title, columns), encoding="utf-8")
+        write_atomic(path, picture(title, columns).encode("utf-8", "replace"))
     except OSError as error:
-        raise UsageError(f"--plot {path}: {error.strerror}") from error
+        raise UsageError(
+            f"--plot {path}: {error.strerror}", hint="name another folder"
+        ) from error
+    return "the picture shows a lower bound" if estimate(model, load).unknown else ""
 
 
 def picture(title: str, columns: list[tuple[int, list[int]]]) -> str:

@@ -159,6 +159,37 @@ def test_the_picture_is_an_image(model: Path, tmp_path: Path, capsys: pytest.Cap
     assert {"weights", "compute", "KV cache"} <= set(texts)
 
 
+def test_a_picture_overwrites_no_model_and_tells_no_secret(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "memory.svg"
+    before = model.read_bytes()
+    for name in (model, "", tmp_path / "memory.png"):
+        assert main(["fit", str(model), "--plot", str(name)]) == 2
+    assert model.read_bytes() == before
+    picture.symlink_to(model)
+    token = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz012345"
+    model.write_bytes(whole_model().with_key("general.name", f"A {token}").to_bytes())
+    before = model.read_bytes()
+    assert fit(capsys, model, "--plot", picture)[0] == 0
+    assert model.read_bytes() == before
+    assert token not in picture.read_text()
+    assert main(["fit", str(model), "--plot", str(tmp_path / "absent" / "memory.svg"), "-q"]) == 2
+
+
+def test_no_picture_is_drawn_of_nothing(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "memory.svg"
+    model.write_bytes(whole_model().with_key("llama.block_count", (g.U32, 0)).to_bytes())
+    status, record = fit(capsys, model, "--plot", picture)
+    assert (status, picture.exists()) == (4, False)
+    assert "no picture was drawn: the header's block_count" in record["ended"]
+    model.write_bytes(model.read_bytes()[:300])
+    assert fit(capsys, model, "--plot", picture)[0] == 3
+    assert not picture.exists()
+
+
 def test_asking_an_engine_that_is_not_there_is_a_usage_error(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
