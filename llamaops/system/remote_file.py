@@ -6,10 +6,13 @@ decompressed. A server that does not answer with the range that was asked for en
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
+import socket
 import stat
+import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -87,7 +90,8 @@ class RemoteFile:
             self._connection = None
 
     def _fetch(self, number: int) -> bytes:
-        if self.requests >= MOST_REQUESTS or self.bytes_read >= MOST_BYTES or self._clock() > self._deadline:
+        now = self._clock()
+        if self.requests >= MOST_REQUESTS or self.bytes_read >= MOST_BYTES or now > self._deadline:
             raise OSError(
                 errno.ETIMEDOUT,
                 f"a bound was reached after {self.requests} requests and {self.bytes_read} bytes",
@@ -96,14 +100,38 @@ class RemoteFile:
         from http.client import HTTPException
 
         start = number * BLOCK_BYTES
+        watch = self._watch(self._deadline - now)
         try:
             response = self._answer(start)
             return self._take(response, start)
-        except HTTPException as error:
+        except (HTTPException, ValueError) as error:
+            self._close()
+            self._see_time()
             raise OSError(errno.EPROTO, f"not an HTTP answer ({type(error).__name__})", self.url) from None
         except BaseException:
             self._close()
+            self._see_time()
             raise
+        finally:
+            watch.cancel()
+
+    def _watch(self, left_s: float) -> threading.Timer:
+        """Return what cuts the connection at the deadline: lines of a head may drip on, each in time."""
+
+        def cut() -> None:
+            sock = self._connection.sock if self._connection is not None else None
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(left_s, cut)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _see_time(self) -> None:
+        if self._clock() >= self._deadline:
+            raise TimeoutError(errno.ETIMEDOUT, "the bound on time was reached", self.url)
 
     def _answer(self, start: int) -> HTTPResponse:
         """Send the request, following redirects. Raises: OSError, HTTPException."""
@@ -115,7 +143,7 @@ class RemoteFile:
             response.read(64 * KIB)
             self._close()
             self._at = self._joined(target)
-        raise OSError(errno.ELOOP, "too many redirects", self.url)
+        raise OSError(errno.EPROTO, "too many redirects", self.url)
 
     def _joined(self, target: str) -> str:
         from urllib.parse import urljoin, urlsplit

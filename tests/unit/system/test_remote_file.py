@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 
 from llamaops.facts.gguf_file import facts_of
 from llamaops.facts.gguf_probe import look
+from llamaops.schema.fact import Unknown
 from llamaops.system import remote_file
 from llamaops.system.machine import Machine
 from llamaops.system.remote_file import RemoteFile, RemoteSystem
@@ -113,3 +118,56 @@ def test_a_missing_part_is_named() -> None:
         facts = facts_of(look(system, f"{hub.url}{PATH}/{names[0]}"))
         assert {one.slug for one in facts.problems.need()} == {"shard-unreadable"}
         system.close()
+
+
+@contextlib.contextmanager
+def _answering(answer: bytes, *, again: bool = False) -> Iterator[str]:
+    """Serve these bytes to whoever asks, `again` until the client has gone; yield the address of a file."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with client, contextlib.suppress(OSError):
+                    client.recv(65536)
+                    client.sendall(answer)
+                    while again:
+                        client.sendall(answer)
+                        time.sleep(0.01)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/m.gguf"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:999999/x\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+def test_a_server_that_lies_does_not_make_a_file_absent(answer: bytes) -> None:
+    with _answering(answer) as url, Machine() as machine:
+        remote: Any = RemoteSystem(machine)
+        model = facts_of(look(remote, url))
+        remote.close()
+    assert isinstance(model.path_state, Unknown)
+    assert model.path_state.why == "failed"
+
+
+def test_a_head_that_never_ends_is_cut_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_file, "WALL_S", 0.3)
+    with (
+        _answering(b"HTTP/1.1 100 Continue\r\n\r\n", again=True) as url,
+        pytest.raises(TimeoutError, match="bound on time"),
+    ):
+        RemoteFile(url)
