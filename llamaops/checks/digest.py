@@ -42,8 +42,15 @@ def digest_is_as_expected(digests: DigestFacts) -> Verdict | NotApplicable:
     if len(digests.expected) == 1:
         files = [one for one in files if one.path == digests.named] or files[:1]
     if len(files) != len(digests.expected):
-        counts = f"{len(digests.expected)} digests were given, the model has {len(files)} parts"
-        return Verdict(holds=False, summary=counts, expected="one, or one for each part", observed=counts)
+        parts = f"{len(files)} part{'' if len(files) == 1 else 's'}"
+        counts = f"{len(digests.expected)} digests were given, the model has {parts}"
+        return Verdict(
+            holds=False,
+            summary=counts,
+            expected="one, or one for each part",
+            observed=counts,
+            remedy="give --expect-sha256 once for the file that is named, or once for each part in order",
+        )
     wrong = [
         f"{_name(one.path)} is {there}, expected {wanted}"
         for one, wanted in zip(files, digests.expected, strict=True)

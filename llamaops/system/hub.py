@@ -101,17 +101,32 @@ def download(
     return os.path.abspath(str(path))
 
 
+_AGAIN = "run the command again: what was downloaded is kept and the download goes on"
+_LOGIN = "accept its terms on the hub and set HF_TOKEN to a token that may read it"
+_HINTS: dict[str | int, str] = {
+    "GatedRepoError": "accept its terms on the hub and set HF_TOKEN",
+    "RepositoryNotFoundError": "check the name; for a private repository set HF_TOKEN",
+    "RevisionNotFoundError": "check the revision",
+    "EntryNotFoundError": "check the name of the file",
+    "UnsupportedProtocol": "HF_ENDPOINT has to be an address such as https://HOST",
+    "FileMetadataError": "what answers there gives no commit or digest of the file: see that HF_ENDPOINT is a hub",
+    "ConnectError": "see that the hub can be reached, or set HF_ENDPOINT; then run the command again",
+    401: _LOGIN,
+    403: _LOGIN,
+    429: "the hub asks for fewer requests: wait some minutes, or set HF_TOKEN; then run the command again",
+}
+
+
 def _explained(error: Exception, what: str) -> FetchError:
-    """Say in one line what the hub or the network said."""
+    """Say in one line what the hub or the network said, also where the package speaks of its own cache."""
     kind = type(error).__name__
-    hints = {
-        "GatedRepoError": "accept its terms on the hub and set HF_TOKEN",
-        "RepositoryNotFoundError": "check the name; for a private repository set HF_TOKEN",
-        "RevisionNotFoundError": "check the revision",
-        "EntryNotFoundError": "check the name of the file",
-    }
-    response = getattr(error, "response", None)
-    status = f" (status {response.status_code})" if response is not None else ""
-    said = hints.get(kind, "run the command again: what was downloaded is kept and the download goes on")
+    inner: BaseException = error
+    while kind == "LocalEntryNotFoundError" and inner.__cause__ is not None:
+        inner = inner.__cause__
+    response = getattr(inner, "response", None)
+    number = response.status_code if response is not None else None
+    named = type(inner).__name__
+    status = f" (status {number})" if number is not None else ""
+    said = _HINTS.get(named) or _HINTS.get(number or 0, _AGAIN)
     family = NotThereError if kind in NOT_THERE else FetchError
-    return family(f"the hub did not give {what}: {kind}{status}", hint=said)
+    return family(f"the hub did not give {what}: {named}{status}", hint=said)

@@ -163,3 +163,21 @@ def test_inspect_reads_only_the_header(hub: FakeHub, capsys: pytest.CaptureFixtu
     assert hub.sent_bytes < len(BIG) // 8
     assert any("range requests" in gap["detail"] for gap in record["gaps"])
     assert main(["inspect", PLACE, "--sha256"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"status": 401}, "(status 401); accept its terms on the hub and set HF_TOKEN"),
+        ({"redirect_to": "file:///etc"}, "FileMetadataError; what answers there gives no commit"),
+    ],
+)
+def test_what_the_hub_refuses_has_its_own_next_step(
+    hub: FakeHub, capsys: pytest.CaptureFixture[str], change: dict[str, Any], said: str
+) -> None:
+    for key, value in change.items():
+        setattr(hub, key, value)
+    status, record = fetch(capsys, "--accept-licence", "apache-2.0")
+    assert status == 3
+    finding = next(one for one in record["findings"] if one["check"] == "hub.file-is-downloaded")
+    assert said in finding["summary"]

@@ -98,3 +98,10 @@ def test_declared(name: str, text: str, status: str | None) -> None:
     finding = judge(more={f"/m/{name}": text}).get("as-declared")
     assert (finding and finding.status) == status
     assert finding is None or (finding.check, finding.severity) == ("model.digest-is-as-declared", "required")
+
+
+def test_another_number_of_digests_than_parts_asks_for_the_right_number() -> None:
+    found = judge([ONE, TWO, OTHER])["as-expected"]
+    assert found.status == "failed"
+    assert found.summary == "3 digests were given, the model has 2 parts"
+    assert "once for each part" in (found.remedy or "")
