@@ -38,7 +38,8 @@ _FREE = frozenset(("free", "available", "avail", "memavailable", "memfree"))
 _USED = frozenset(("used", "use", "usage", "rss", "current", "peak"))
 _OTHER = frozenset((
     "shared", "swap", "cache", "pid", "util", "bandwidth", "tokens", "layers", "port", "count", "index",
-    "id", "version", "s", "ms", "percent", "process", "buffer", "kv", "context", "driver",
+    "id", "version", "s", "ms", "percent", "process", "buffer", "kv", "context", "driver", "enable", "unified",
+    "disable", "allow", "force", "fraction",
 ))  # fmt: skip
 """Words of keys that count something else."""
 _SIZE = frozenset(("size", "total", "file", "bytes", "memory", "length"))
