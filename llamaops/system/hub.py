@@ -109,7 +109,7 @@ _HINTS: dict[str | int, str] = {
     "RevisionNotFoundError": "check the revision",
     "EntryNotFoundError": "check the name of the file",
     "UnsupportedProtocol": "HF_ENDPOINT has to be an address such as https://HOST",
-    "FileMetadataError": "what answers there gives no commit or digest of the file: see that HF_ENDPOINT is a hub",
+    "FileMetadataError": "what answers there gives no commit or digest: see that HF_ENDPOINT is a hub",
     "ConnectError": "see that the hub can be reached, or set HF_ENDPOINT; then run the command again",
     401: _LOGIN,
     403: _LOGIN,
