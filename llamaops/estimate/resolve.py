@@ -16,6 +16,7 @@ from llamaops.facts.ggml_types import BLOCKS
 from llamaops.launch.settings import (
     DEFAULT_BATCH_TOKENS,
     DEFAULT_UBATCH_TOKENS,
+    MAX_TOKENS,
     LaunchSettings,
     Plan,
     resolve,
@@ -58,6 +59,7 @@ def load_for(  # noqa: PLR0913 - what an operator can set
     build: Build | None = None,
 ) -> tuple[str, Load]:
     """Return the plan in words, and the load."""
+    settings = _each_in_full(model, settings, front_end)
     plan = resolve(
         settings,
         n_ctx_train=model.trained_context if model.trained_context > 0 else None,
@@ -89,6 +91,18 @@ def load_for(  # noqa: PLR0913 - what an operator can set
         build=build or Build(),
     )
     return plan.text, load
+
+
+def _each_in_full(model: Model, settings: LaunchSettings, front_end: FrontEnd) -> LaunchSettings:
+    """Return the settings of a completion whose slots each get the whole context where none is asked for.
+
+    Source: common_params_fit_impl; of a server `resolve` does the same.
+    """
+    slots = settings.parallel or 1
+    if front_end != "completion" or settings.ctx_size or settings.kv_unified or slots == 1:
+        return settings
+    context = model.trained_context * slots
+    return replace(settings, ctx_size=context if 0 < context <= MAX_TOKENS else None)
 
 
 def _is_quantized(cache_type: str | None) -> bool:

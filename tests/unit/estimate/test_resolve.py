@@ -190,3 +190,14 @@ def test_a_build_that_does_not_tell_which_it_is_could_take_less(
     number: int | None, semver: str | None, is_certain: bool
 ) -> None:
     assert (least_build_of(number, semver) == build_of(number, semver)) == is_certain
+
+
+def test_slots_of_a_completion_each_get_the_whole_context() -> None:
+    """Its own words on 0.5.0: context size unset and KV cache not unified -> using N for 3 sequences."""
+    model = models()[LLAMA]
+    _, load = load_for(model, settings(parallel=3), front_end="completion")
+    assert (load.sequence_tokens, load.streams) == (model.trained_context, 3)
+    _, shared = load_for(model, settings(parallel=3, kv_unified=True), front_end="completion")
+    assert (shared.sequence_tokens, shared.streams) == (model.trained_context, 1)
+    _, asked = load_for(model, settings(parallel=2, ctx_size=4096), front_end="completion")
+    assert asked.sequence_tokens == 2048
