@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from llamaops.estimate.fit_facts import EngineAnswer
 from llamaops.schema.bounds import MIB
 from llamaops.schema.fact import Fact, Source, Unknown, known
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 60.0
 MOST_LINES = 64
+MOST_ERROR = 200
 FIT_PARAMS = "llama-fit-params"
 _ENDS = ("projected to use", "load_tensors: loading", "listening on", "failed to fit params")
 
@@ -37,11 +40,14 @@ def ask_engine(
     argv = projection_argv(program, model_path, settings, free_port("127.0.0.1"))
     source = Source(kind="command", name=" ".join(argv))
     lines: list[str] = []
+    errors: list[str] = []
     done = threading.Event()
 
     def on_line(line: str) -> None:
         if "memory breakdown" in line or "|   - " in line:
             lines.append(line)
+        if "error" in line.lower() and not errors:
+            errors.append(line.strip()[:MOST_ERROR])
         if any(mark in line for mark in _ENDS) or len(lines) >= MOST_LINES:
             done.set()
             process.changed.set()
@@ -62,7 +68,10 @@ def ask_engine(
         process.stop()
         for evidence in process.evidence():
             machine.keep(evidence)
-    return read_breakdown(lines, program, source, is_fit_params=speaks_for.startswith(FIT_PARAMS))
+    answer = read_breakdown(lines, program, source, is_fit_params=speaks_for.startswith(FIT_PARAMS))
+    if isinstance(answer, Unknown) and errors:
+        return msgspec.structs.replace(answer, detail=f"{program} printed no projection but: {errors[0]}")
+    return answer
 
 
 def projection_argv(program: str, model_path: str, settings: LaunchSettings, port: int) -> tuple[str, ...]:

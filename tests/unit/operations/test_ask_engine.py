@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from llamaops.launch.settings import LaunchSettings
-from llamaops.operations.ask_engine import projection_argv, read_breakdown
+from llamaops.operations.ask_engine import ask_engine, projection_argv, read_breakdown
 from llamaops.schema.fact import Known, Source, Unknown
+from llamaops.system.machine import Machine
 
 SOURCE = Source(kind="command", name="llama-server")
 TITLE = "I common_memory_breakdown_print: | memory breakdown [MiB] | total free self model context compute |"
@@ -40,3 +43,14 @@ def test_settings_reach_the_engine() -> None:
         assert argv[argv.index(words[0]) + 1] == words[1]
     assert "-no-kvu" in argv
     assert "--port" not in projection_argv("llama-fit-params", "m.gguf", settings, 1)
+
+
+def test_an_engine_that_refuses_is_quoted(tmp_path: Path) -> None:
+    program = tmp_path / "llama-fit-params"
+    program.write_text("#!/bin/sh\necho 'error: invalid argument: -kvu' >&2\nexit 1\n")
+    program.chmod(0o700)
+    settings = LaunchSettings(model_path="m.gguf", kv_unified=True)
+    with Machine() as machine:
+        found = ask_engine(machine, str(program), "m.gguf", settings)
+    assert isinstance(found, Unknown)
+    assert found.detail.endswith("printed no projection but: error: invalid argument: -kvu")
