@@ -51,9 +51,8 @@ class Kind(msgspec.Struct, frozen=True):
 
 def kinds_of(model: Model, layer: int) -> tuple[Kind, ...]:
     """Return the kinds of blocks that a layer keeps: of its own keys, and of its indexer's."""
-    listed = model.value(RATIOS, -1)
-    ratio = int(listed[layer]) if isinstance(listed, tuple) and layer < len(listed) else 0
-    if not ratio:
+    ratio = model.at(RATIOS, layer)
+    if ratio <= 0:
         return ()
     own = Kind("blocks", "attn_compressor", ratio, model.key_length())
     if ratio != OVERLAPPING:

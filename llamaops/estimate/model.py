@@ -100,7 +100,7 @@ class Model:
     def own(self, layer: int) -> int:
         """Return the layer of the file that a layer is."""
         size, passes = self.number("hrm.layers_per_stack"), self.number("hrm.l_cycles")
-        if size:  # two stacks that take turns: the low one some times, then the high one
+        if size > 0 and passes >= 0:  # two stacks that take turns: the low one some times, then the high one
             is_high = layer // size % (passes + 1) == passes
             return layer % size + (size if is_high else 0)
         return layer % max(1, self.own_layers) if self.loops > 1 else layer

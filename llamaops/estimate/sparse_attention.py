@@ -89,6 +89,8 @@ def _best_keys(b: Building, cur: Tensor, low: Tensor, layer: int) -> Tensor:
 
 def power_of_two(size: int) -> int:
     """Return the size of the rotation of an indexer's keys."""
+    if size <= 0:
+        raise ValueError("an indexer without a key length")
     found = ROTATION
     while size % (found * 2) == 0:
         found *= 2
