@@ -168,7 +168,8 @@ def artefact(name: str) -> Artefact:
     found = known.get(name.removesuffix("-server") if name in BUILDS else name)
     if found is None:
         raise UsageError(
-            f"there is nothing called {name} to fetch", hint=f"known: {', '.join((ENGINE, *known))}"
+            f"there is nothing called {name} to fetch",
+            hint=f"known: {', '.join(dict.fromkeys((ENGINE, *known, *BUILDS)))}",
         )
     return found
 

@@ -96,6 +96,8 @@ def _room(value: Any) -> str:  # noqa: ANN401
     def said(word: str, what: Any) -> str:  # noqa: ANN401
         return f"{word} {what:,}" if isinstance(what, int) else f"{word} {what or 'none'}"
 
+    if not any(value.values()):
+        return "nothing: no context, no slot and no cache type fits with the rest as planned"
     return ", ".join(
         (
             said("context up to", value["context_tokens"]),

@@ -286,3 +286,13 @@ def test_a_cache_type_whose_blocks_do_not_divide_a_head_is_refused(
         assert main(["fit", str(model), flag, "q8_0", "-q"]) == 2
         assert "q8_0 has blocks of 32, and a head is 20 wide" in capsys.readouterr().err
     assert fit(capsys, model, "--cache-type-k", "q8_0", "--flash-attn", "off")[0] == 0
+
+
+def test_what_fits_nowhere_is_said_in_words(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llamaops.operations import fit as operation
+
+    monkeypatch.setattr(operation, "largest_room", lambda *_: (None, None, None))
+    assert main(["fit", str(model), "-q"]) == 0
+    assert "nothing: no context, no slot and no cache type fits" in capsys.readouterr().out
