@@ -80,6 +80,11 @@ _ASKED = (
     ("cores_logical", re.compile(r"\bnproc\b"), ""),
 )
 """Commands that print one figure: the fact, the command, the figure's unit."""
+_CPUSET = re.compile(
+    r"(?i)(?:cpuset(?:[._-]cpus)?(?:\.effective)?|AllowedCPUs|CPUAffinity|Cpus_allowed_list|taskset -c|"
+    r"numactl (?:-C|--physcpubind)|--cpuset-cpus)\"?[:= ]+\"?(\d[\d,-]*)(?=[\s\"']|$)"
+)
+"""A list of CPUs that a process may run on."""
 _FIGURE = re.compile(r"\s*(\d{1,15})\s*")
 
 _IN_LOGS = ("file size", "model size", "memory.max", "--memory", ".gguf", "emory=")
@@ -98,6 +103,9 @@ def amounts(text: str, kind: str) -> Iterator[Amount]:
     for number, line in enumerate(text.splitlines()[:MAX_LINES], 1):
         if kind in LOG_KINDS and not any(words in line for words in _IN_LOGS):
             continue  # a log is long, and tells no more than this
+        cpus = _CPUSET.search(line)
+        if cpus and (count := _count(cpus[1])):
+            yield "cpus_allowed", count, number, line
         figure = _FIGURE.fullmatch(line)
         if asked and figure:
             yield asked[0], _value(figure[1], asked[1]), number, line
@@ -116,6 +124,14 @@ def amounts(text: str, kind: str) -> Iterator[Amount]:
                     yield named, value / 1000 if pair["unit"] == "m" else value, number, line
                 elif named is not None:
                     yield named, _value(pair["value"], _unit(pair)), number, line
+
+
+def _count(cpus: str) -> int:
+    """Return how many CPUs a list such as 0-3,8 has; 0 where it is none."""
+    ends = [part.split("-") for part in cpus.split(",") if part]
+    if not all(len(pair) <= 2 and all(end.isdigit() for end in pair) for pair in ends):  # noqa: PLR2004 - a range
+        return 0
+    return sum(max(0, int(pair[-1]) - int(pair[0]) + 1) for pair in ends)
 
 
 def _asked(line: str) -> tuple[str, str] | None:
