@@ -261,4 +261,6 @@ def _mixed(done: Round) -> list[str]:
         said = request.usage.completion_tokens if request.usage else None
         if request.pieces > done.max_tokens + 1 or (said or 0) > done.max_tokens:
             faults.append(f"request {request.number} is longer than its limit of {done.max_tokens} tokens")
+        if request.finish_reason == "stop" and said == done.max_tokens:
+            faults.append(f"request {request.number} ended at its limit, and finish_reason is stop")
     return faults

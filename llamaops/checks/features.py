@@ -35,6 +35,14 @@ def disconnect_frees_the_slot(more: MoreFacts) -> Verdict | NotApplicable:
         return other
     seen = more.disconnect.need()
     left = seen.left_s or 0.0
+    meanwhile = seen.busy_meanwhile
+    if meanwhile is not None and 0 < meanwhile <= seen.busy_before and left >= LONG_S:
+        detail = f"{seen.seen_by} showed {seen.busy_before} busy slots before our answer, {meanwhile} in it"
+        raise NotKnownError("failed", f"{detail}: others use the server, or it does not show what is busy")
+    if meanwhile == 0 and left >= LONG_S:
+        observed = f"{seen.seen_by} showed no busy slot while our answer was under way"
+        return Verdict(holds=False, summary=observed, expected="a busy slot, then a free one",
+                       observed=observed, evidence=evidence_of(more.disconnect))  # fmt: skip
     if seen.free_s is None:
         if seen.busy_before:
             raise NotKnownError("failed", "others used the server: whose slot is busy cannot be told")

@@ -272,21 +272,23 @@ def _same_build(one: str, other: str) -> bool:
 )
 def slots_as_asked(server: ServerFacts, asked: AskedFacts) -> Verdict | NotApplicable:
     """Compare --parallel with /props and /slots, where either answers."""
-    if asked.parallel is None:
-        return NotApplicable("no number of slots was asked for")
     counts: dict[str, int] = {}
     if isinstance(server.props, Known) and server.props.value.total_slots is not None:
         counts["/props"] = server.props.value.total_slots
     if isinstance(server.slots, Known):
         counts["/slots"] = len(server.slots.value.slots)
+    if not counts and asked.parallel is None:
+        return NotApplicable("no number of slots was asked for")
     if not counts:
         server.props.need()
         server.slots.need()
     observed = ", ".join(f"{count} in {place}" for place, count in counts.items())
+    if asked.parallel is None and len(set(counts.values())) == 1:
+        return NotApplicable("no number of slots was asked for")
     return Verdict(
         holds=all(count == asked.parallel for count in counts.values()),
-        summary=f"asked for {asked.parallel} slots; {observed}",
-        expected=f"{asked.parallel} slots",
+        summary=f"asked for {asked.parallel or 'no number of'} slots; {observed}",
+        expected=f"{asked.parallel or 'one number of'} slots",
         observed=observed,
         evidence=evidence_of(server.props, server.slots),
     )
@@ -300,8 +302,9 @@ def slots_as_asked(server: ServerFacts, asked: AskedFacts) -> Verdict | NotAppli
 )
 def context_as_asked(server: ServerFacts, asked: AskedFacts) -> Verdict | NotApplicable:
     """Compare the slot's context with --ctx-size: whole, or shared out; capped by the trained context."""
-    if not asked.ctx_size:
-        return NotApplicable("no context size was asked for")
+    agree = _contexts_agree(server)
+    if not asked.ctx_size or isinstance(agree, Verdict):
+        return agree
     seen = server.props.need().slot_context_tokens
     if seen is None:
         seen = next((slot.context_tokens for slot in server.slots.need().slots), None)
@@ -316,6 +319,25 @@ def context_as_asked(server: ServerFacts, asked: AskedFacts) -> Verdict | NotApp
         summary=f"asked for {asked.ctx_size} tokens and {slots} slots; a slot has {seen} tokens",
         expected=f"{expected} tokens for each slot",
         observed=f"{seen} tokens",
+        evidence=evidence_of(server.props, server.slots),
+    )
+
+
+def _contexts_agree(server: ServerFacts) -> Verdict | NotApplicable:
+    """Compare what /props and /slots say a slot has, where nothing was asked for."""
+    props = server.props_of_model
+    seen = {props.value.slot_context_tokens} if isinstance(props, Known) else set()
+    if isinstance(server.slots, Known):
+        seen |= {slot.context_tokens for slot in server.slots.value.slots}
+    sizes = sorted(size for size in seen if size)
+    if len(sizes) < 2:  # noqa: PLR2004 - two figures that differ
+        return NotApplicable("no context size was asked for")
+    observed = f"a slot has {' or '.join(map(str, sizes))} tokens by /props and /slots"
+    return Verdict(
+        holds=False,
+        summary=observed,
+        expected="one size of a slot's context",
+        observed=observed,
         evidence=evidence_of(server.props, server.slots),
     )
 

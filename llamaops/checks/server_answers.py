@@ -17,7 +17,8 @@ from llamaops.probes.server import ServerFacts
 from llamaops.probes.usable_text import MEANING
 from llamaops.schema.fact import Known
 
-FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter"})
+FINISH_REASONS = frozenset({"stop", "length"})
+"""What llama-server gives for a text to which no tool was offered."""
 LONGEST_TOKEN_CHARACTERS = 40
 """Characters that a token of prose has at most, with room to spare."""
 SAME_TEXT_CHARACTERS = 24
@@ -204,7 +205,11 @@ def finish_reason_and_usage(server: ServerFacts) -> Verdict | NotApplicable:
     least = server.prompt_tokens_counted.value if isinstance(server.prompt_tokens_counted, Known) else 1
     faults = [fault for answer in answers for fault in _faults(answer, least)]
     if isinstance(server.chat_stream, Known):
-        faults += [f"streamed: {fault}" for fault in _stream_faults(server.chat_stream.value, least)]
+        stream = server.chat_stream.value
+        faults += [
+            f"streamed: {fault}" for fault in (*_stream_faults(stream, least), *_lost(answers[0], stream))
+        ]
+        faults += _prompts_differ(answers[0].usage, server.chat_stream.value.usage)
     chat = answers[0]
     good = f"finish_reason {chat.finish_reason}, {_usage_text(chat.usage)}"
     return Verdict(
@@ -216,10 +221,19 @@ def finish_reason_and_usage(server: ServerFacts) -> Verdict | NotApplicable:
     )
 
 
+def _prompts_differ(whole: Usage | None, streamed: Usage | None) -> list[str]:
+    """Compare the counts of one prompt, asked whole and streamed."""
+    counts = [usage.prompt_tokens for usage in (whole, streamed) if usage and usage.prompt_tokens]
+    differ = len(set(counts)) > 1
+    return [f"the same prompt has {counts[0]} tokens whole and {counts[1]} streamed"] if differ else []
+
+
 def _faults(answer: ChatAnswer, least_prompt: int) -> list[str]:
     faults = []
     if answer.finish_reason not in FINISH_REASONS:
         faults.append(f"finish_reason is {answer.finish_reason or 'missing'}")
+    if answer.role not in {None, "assistant"}:
+        faults.append("the answer's role is not assistant")
     faults += _usage_faults(answer.usage, answer.timings, least_prompt if answer.counted_tokens else 1)
     generated = answer.usage.completion_tokens if answer.usage else None
     if generated is None:
@@ -227,13 +241,36 @@ def _faults(answer: ChatAnswer, least_prompt: int) -> list[str]:
     if answer.finish_reason == "length" and generated < min(answer.max_tokens, 2):
         faults.append(f"finish_reason is length after {generated} of {answer.max_tokens} tokens")
     if answer.counted_tokens is not None and answer.reasoning != "valued":
-        # Stripped markup makes it more; fewer than the shortest way to cut the text is hardly possible.
-        counted = answer.counted_tokens
-        if generated > counted + counted // 4 + 8 or generated < counted - counted // 5 - 2:
-            faults.append(f"usage says {generated} tokens, the text has {counted}")
+        faults += _miscounted(generated, answer.counted_tokens)
     if answer.characters > generated * LONGEST_TOKEN_CHARACTERS:
         faults.append(f"usage says {generated} tokens for {answer.characters} characters")
     return faults
+
+
+def _lost(whole: ChatAnswer, stream: StreamAnswer) -> list[str]:
+    """Look for text that is missing in the stream; the whole answer shows how well tokens are counted."""
+    if (
+        None in {whole.counted_tokens, stream.counted_tokens}
+        or stream.reasoning_characters
+        or whole.usage is None
+    ):
+        return []
+    said = stream.usage.completion_tokens if stream.usage else None
+    counted = stream.counted_tokens or 0
+    usual = abs((whole.usage.completion_tokens or 0) - (whole.counted_tokens or 0))
+    if said is None or abs(said - counted) <= usual + 2 + said // 8:
+        return []
+    return [f"usage says {said} tokens, the text that came has {counted}"]
+
+
+def _miscounted(generated: int, counted: int) -> list[str]:
+    """Compare usage with the text's own tokens.
+
+    Stripped markup makes usage more; fewer than the shortest way to cut the text is hardly possible.
+    """
+    if counted - counted // 5 - 2 <= generated <= counted + counted // 4 + 8:
+        return []
+    return [f"usage says {generated} tokens, the text has {counted}"]
 
 
 def _stream_faults(stream: StreamAnswer, least_prompt: int) -> list[str]:
@@ -398,6 +435,9 @@ def counters_agree(server: ServerFacts, asked: AskedFacts) -> Verdict | NotAppli
     if PROMPTS in before and PROMPTS in after:
         counts.append(_sent(server, round(after[PROMPTS] - before[PROMPTS])))
     good = all(count.said <= count.grown and (count.grown <= count.most or not alone) for count in counts)
+    if good and not alone and not asked.api_key and any(count.grown > count.most for count in counts):
+        grown = "; ".join(count.sentence() for count in counts)
+        raise NotKnownError("failed", f"{grown}: others use the server, or it counts wrongly")
     said = ", ".join(f"{count.said} {count.what}" for count in counts)
     return Verdict(
         holds=good,

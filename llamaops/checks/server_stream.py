@@ -147,6 +147,15 @@ def stream_agrees_with_answer(server: ServerFacts) -> Verdict | NotApplicable:
     if (other := no_chat(server)) is not None:
         return other
     chat, stream = server.chat.need(), server.chat_stream.need()
+    if bool(chat.text) != bool(stream.text) and "stop" == chat.finish_reason == stream.finish_reason:
+        where = "whole" if chat.text else "streamed"
+        return Verdict(
+            holds=False,
+            summary=f"only the {where} answer has content, though both ended by themselves",
+            expected="content in both",
+            observed=f"content only {where}",
+            evidence=evidence_of(server.chat, server.chat_stream),
+        )
     if not chat.text or not stream.text:
         raise NotKnownError("absent", "one of the two answers has no content to compare")
     equal = chat.text == stream.text

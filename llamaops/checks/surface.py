@@ -214,7 +214,8 @@ def _places(listeners: Iterable[ListeningSocket]) -> str:
     title="Web pages in a browser on this machine cannot ask a server that already ran",
     boundary="api_response",
     severity="advisory",
-    remedy="start it with --cors-origins localhost, or with a key: llama-server lets any page ask by default",
+    remedy="start it with --cors-origins localhost, or with a key: llama-server lets any page ask by "
+    "default; where no browser runs on this machine, --accept surface.pages-are-kept-out=REASON records that",
 )
 def pages_are_kept_out(surface: SurfaceFacts, asked: AskedFacts) -> Verdict | NotApplicable:
     """Look whether a page of any other site may read answers, where no key keeps it out."""

@@ -92,6 +92,8 @@ def parse_chat(body: bytes, *, prompt: str, max_tokens: int) -> ChatAnswer:
     choices = as_list(item.get("choices"), "choices")
     if not choices:
         raise ParseError("choices is empty")
+    if len(choices) > 1:
+        raise ParseError(f"there are {len(choices)} choices where one was asked for")
     choice = as_object(choices[0], "a choice")
     message = as_object(choice.get("message"), "message")
     content, reasoning = text(message, "content") or "", text(message, "reasoning_content") or ""

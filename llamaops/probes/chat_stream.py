@@ -20,7 +20,7 @@ from llamaops.probes.completion_body import (
     usage_of,
 )
 from llamaops.probes.endpoint import WHY, EndpointAnswer, answer_of, key_sent, sentence, source_of, with_state
-from llamaops.probes.reading import Json, as_list, as_object, text
+from llamaops.probes.reading import Json, as_list, as_object, text, whole
 from llamaops.probes.registry import probe
 from llamaops.probes.usable_text import TextProblem, judge_text
 from llamaops.schema.bounds import KIB, MIB, Bounds
@@ -94,6 +94,8 @@ class StreamAnswer(Shape, frozen=True, kw_only=True):
     """Seconds from the first to the last piece of text."""
     lumps: int
     """Arrivals of text that were apart from the one before."""
+    counted_tokens: int | None = None
+    """Tokens of the content by /tokenize; only asked where it is not the text of the whole answer."""
 
 
 class StreamReader:
@@ -135,7 +137,10 @@ class StreamReader:
         if error is not None:
             self.error = self.error or error
             return
-        self.model = text(item, "model") or self.model
+        model = text(item, "model")
+        if model and self.model and model != self.model:
+            self.error = self.error or "the model's name changes inside the stream"
+        self.model = model or self.model
         self.ids += [name for name in (text(item, "id"),) if name]
         self.timings = timings_of(item) or self.timings
         choices = as_list(item.get("choices"), "choices")
@@ -146,6 +151,9 @@ class StreamReader:
             self._choice(as_object(choices[0], "a choice"), event.at_s)
 
     def _choice(self, choice: Json, at_s: float) -> None:
+        if whole(choice, "index"):
+            self.error = self.error or "a piece of another choice than the one asked for"
+        ended = self.finish is not None
         self.finish = text(choice, "finish_reason") or self.finish
         delta = as_object(choice.get("delta") or {}, "delta")
         self.role = text(delta, "role") or self.role
@@ -155,6 +163,8 @@ class StreamReader:
             {**fields, "finish_reason": state_of(choice, "finish_reason"), "usage": self.usage_state}
         )
         content, reasoning = text(delta, "content"), text(delta, "reasoning_content")
+        if ended and (content or reasoning):
+            self.error = self.error or "text after the piece that said why the text ended"
         if content or reasoning:
             self.times.append(at_s)
         self.content += [content] if content else []

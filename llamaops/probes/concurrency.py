@@ -192,6 +192,8 @@ def _or_left_out(selection: Selection, name: str, gap: Unknown) -> Unknown:
 def _why_not(server: ServerFacts, slots: Fact[int]) -> Unknown | None:
     if not isinstance(server.chat, Known):
         return not_attempted(f"one chat request alone did not work: {server.chat.detail}")
+    if server.stream_hangs:
+        return not_attempted("one streamed request alone did not end in time")
     if isinstance(slots, Unknown):
         return slots
     return None

@@ -45,6 +45,8 @@ class DisconnectAnswer(Shape, frozen=True, kw_only=True):
     """Seconds until no more slots were busy than before; none where that was not seen in time."""
     seen_by: str
     """Which endpoint showed it."""
+    busy_meanwhile: int | None = None
+    """Slots that were busy after our first piece, while the answer went on; none where that was not asked."""
 
 
 class Place(NamedTuple):
@@ -77,8 +79,15 @@ def probe_disconnect(place: Place) -> Fact[DisconnectAnswer]:
     tokens = max(32, min(MOST_TOKENS, place.room_tokens, wanted))
     reader = StreamReader()
 
+    meanwhile: list[int] = []
+
     def enough(event: SseEvent) -> bool:
         reader.take(event)
+        # Where most of the time is over before anything comes, the answer may have ended behind a buffer.
+        soon = reader.times and place.pace_s and reader.times[0] < place.pace_s * tokens / 2
+        if soon and not meanwhile and not reader.finish:
+            shown = _busy(place)
+            meanwhile.append(shown.value if isinstance(shown, Known) else -1)
         return len(reader.times) >= PIECES
 
     body = long_body(PROMPT, max_tokens=tokens, model=place.model)
@@ -102,6 +111,7 @@ def probe_disconnect(place: Place) -> Fact[DisconnectAnswer]:
         busy_before=busy.value,
         free_s=_free_after(place, busy.value, left_at),
         seen_by=busy.source.name,
+        busy_meanwhile=next((count for count in meanwhile if count >= 0), None),
     )
     return Known(value=found, source=source)
 

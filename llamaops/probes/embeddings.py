@@ -18,6 +18,8 @@ PATH = "/v1/embeddings"
 INPUTS = ("The sea is calm today.", "The sea is calm today.", "A train leaves at noon.")
 """Two equal texts and another: equal texts have equal vectors, different ones differ."""
 CLOSE = 0.999
+LARGEST = 1e38
+"""Vectors are computed in single precision."""
 
 
 class EmbeddingsAnswer(Shape, frozen=True, kw_only=True):
@@ -37,6 +39,9 @@ def parse_embeddings(body: bytes) -> EmbeddingsAnswer:
     """Read the vectors of INPUTS. Raises: ParseError."""
     entries = as_list(as_object(decode_json(body), "the body").get("data"), "data")
     vectors = [_vector(entry) for entry in entries]
+    places = [as_object(entry, "an entry").get("index") for entry in entries]
+    if places not in (list(range(len(entries))), [None] * len(entries)):
+        raise ParseError("the vectors' indices are not those of the texts")
     if len(vectors) != len(INPUTS):
         raise ParseError(f"there are {len(vectors)} vectors for {len(INPUTS)} texts")
     if len({len(vector) for vector in vectors}) != 1:
@@ -52,8 +57,8 @@ def parse_embeddings(body: bytes) -> EmbeddingsAnswer:
 def _vector(entry: object) -> list[float]:
     numbers = as_list(as_object(entry, "an entry").get("embedding"), "embedding")
     vector = [float(n) for n in numbers if isinstance(n, (int, float)) and not isinstance(n, bool)]
-    if not vector or len(vector) != len(numbers) or not all(math.isfinite(n) for n in vector):
-        raise ParseError("an embedding is empty or holds something else than numbers")
+    if not vector or len(vector) != len(numbers) or not all(abs(n) < LARGEST for n in vector):
+        raise ParseError("an embedding is empty or holds something else than numbers of a usual size")
     return vector
 
 

@@ -253,6 +253,8 @@ def _bad_call(call: Json) -> str:
     function = as_object(call.get("function"), "function")
     if function.get("name") != "get_weather":
         return "it calls a tool that was not offered"
+    if not isinstance(call.get("id", ""), str):
+        return "its id is not text"
     try:
         arguments = as_object(decode_json((text(function, "arguments") or "").encode()), "arguments")
     except ParseError:
@@ -330,7 +332,9 @@ def _prompt(place: Place, token: int, count: int) -> Asked:
 
 def _truncated(asked: Asked) -> bool | None:
     try:
-        return flag(as_object(decode_json(asked.body), "the body"), "truncated")
+        item = as_object(decode_json(asked.body), "the body")
+        # A prompt that was cut is still evaluated: an answer without that is a refusal with the wrong status.
+        return flag(item, "truncated") and (whole(item, "tokens_evaluated") or 0) > 0
     except ParseError:
         return None
 

@@ -28,6 +28,8 @@ from llamaops.system.http import HttpClient
 
 T = TypeVar("T")
 TOTAL_S = 300.0
+STREAMED = frozenset({"disconnect", "tools"})
+"""Probes that need a stream which ends."""
 
 
 class MoreFacts(Shape, frozen=True, kw_only=True):
@@ -74,10 +76,8 @@ def collect_more(
     def wanted(probe: str, call: Callable[[float], Fact[T]]) -> Fact[T]:
         if probe not in selection:
             return not_selected(selection.why_not(probe))
-        if server.has_no_chat:
-            return _not_this("the server has no chat")
-        if not isinstance(chat, Known):
-            return not_attempted(f"one chat request alone did not work: {chat.detail}")
+        if (gap := _why_not(probe, server)) is not None:
+            return gap
         left = end_s - client.now()
         if left <= 0:
             return not_attempted("the time for all probes together was used up")
@@ -133,6 +133,17 @@ def collect_more(
             since_2024(lambda wall_s: probe_context(features.Place(client, model, wall_s), server)),
         ),
     )
+
+
+def _why_not(probe: str, server: ServerFacts) -> Unknown | None:
+    """Return why a probe is not worth its time, from what single requests came to."""
+    if server.has_no_chat:
+        return _not_this("the server has no chat")
+    if not isinstance(server.chat, Known):
+        return not_attempted(f"one chat request alone did not work: {server.chat.detail}")
+    if probe in STREAMED and server.stream_hangs:
+        return not_attempted("one streamed request alone did not end in time")
+    return None
 
 
 def _not_this(detail: str) -> Unknown:

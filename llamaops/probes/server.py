@@ -24,6 +24,7 @@ from llamaops.schema.shape import Shape
 from llamaops.system.http import HttpClient
 
 T = TypeVar("T")
+A = TypeVar("A", ChatAnswer, StreamAnswer)
 MAX_TOKENS = 48
 """Tokens asked of each of the two long answers: enough to see them arrive, cheap on a slow host."""
 REQUEST_S = 120.0
@@ -104,6 +105,14 @@ class ServerFacts(Shape, frozen=True, kw_only=True):
         chat = self.outcome("chat")
         without = isinstance(chat, Known) and chat.value.state in {"absent", "switched_off"}
         return without and (isinstance(self.embeddings, Known) or isinstance(self.rerank, Known))
+
+    @property
+    def stream_hangs(self) -> bool:
+        """Whether the one streamed request did not end before its deadline: further ones would not either."""
+        stream = self.chat_stream
+        if isinstance(stream, Known):
+            return stream.value.ended == "timed_out"
+        return stream.why == "timed_out"
 
     @property
     def props_of_model(self) -> Fact[PropsAnswer]:
@@ -273,6 +282,10 @@ class _Generated:
             lambda b: probe_chat_stream(client, model=model, max_tokens=tokens, bounds=b),
             wall_s=wall_s,
         )
+        whole = chat.value.text if isinstance(chat, Known) else ""
+        # The same text has the same tokens; another one is counted.
+        if isinstance(self.chat_stream, Known) and self.chat_stream.value.text != whole:
+            self.chat_stream = self._counted(run, self.chat_stream, model, limits.quick_s)
         run.stop = before
         self.rerank: Fact[RerankAnswer] | None = None
         without = state in {"absent", "switched_off"}
@@ -288,9 +301,7 @@ class _Generated:
             )
 
     @staticmethod
-    def _counted(
-        run: _Session, chat: Fact[ChatAnswer], model: str | None, quick_s: float
-    ) -> Fact[ChatAnswer]:
+    def _counted(run: _Session, chat: Fact[A], model: str | None, quick_s: float) -> Fact[A]:
         """Add the tokens of the content by /tokenize, where it works."""
         from msgspec.structs import replace
 

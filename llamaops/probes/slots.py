@@ -84,7 +84,10 @@ def parse_slots(body: bytes) -> SlotsAnswer:
     entries = as_list(decode_json(body), "the body")
     items = [as_object(entry, "a slot") for entry in entries]
     by_state = any("state" in item and "is_processing" not in item for item in items)
-    return SlotsAnswer(slots=tuple(map(_slot, items)), by_state=by_state)
+    slots = tuple(map(_slot, items))
+    if len({slot.id for slot in slots}) < len(slots):
+        raise ParseError("two slots have the same id")
+    return SlotsAnswer(slots=slots, by_state=by_state)
 
 
 def _slot(item: Json) -> SlotAnswer:

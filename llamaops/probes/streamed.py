@@ -157,4 +157,6 @@ def _fault(reader: StreamReader, result: StreamExchange, answer: EndpointAnswer,
         return "no text came"
     if reader.finish not in FINISHED:
         return f"finish_reason is {reader.finish or 'missing'}"
+    if reader.unreadable:
+        return f"{reader.unreadable} of its events have no known form"
     return None

@@ -11,6 +11,7 @@ from llamaops.probes.chat import PATH as CHAT
 from llamaops.probes.chat import SEED
 from llamaops.probes.chat_stream import DONE
 from llamaops.probes.completion_body import error_message
+from llamaops.probes.embeddings import INPUTS, parse_embeddings
 from llamaops.probes.embeddings import PATH as EMBEDDINGS
 from llamaops.probes.endpoint import Asked, EndpointAnswer, EndpointState, answer_of, ask, key_sent
 from llamaops.probes.reading import as_list, as_object
@@ -24,7 +25,7 @@ from llamaops.schema.bounds import KIB, MIB, Bounds
 from llamaops.schema.fact import Fact, Known, Source, Unknown, not_attempted, not_selected
 from llamaops.schema.shape import Shape
 from llamaops.system.http import HttpClient
-from llamaops.system.http_answer import Exchange, decode_json
+from llamaops.system.http_answer import Exchange, StreamExchange, decode_json
 from llamaops.system.sse import SseEvent
 
 Meaning = Literal[
@@ -38,6 +39,8 @@ Meaning = Literal[
 TOTAL_S = 120.0
 OF_A_MODEL = frozenset({"/lora-adapters"})
 """Paths that a router has to be told the model for, which a GET does in its query."""
+COUNTS_INPUT = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
+"""Paths that say how many tokens the same messages have."""
 NATIVE_BEFORE_2025 = frozenset({"/v1/completions"})
 OTHER_SITE = "http://page-of-another-site.invalid"
 
@@ -141,7 +144,10 @@ _SPECS = (
     ),
     _Spec("POST", "/v1/messages", {"messages": _MESSAGES, "max_tokens": forms.CHAT_LIMIT}, forms.message),
     _Spec("POST", "/v1/messages/count_tokens", {"messages": _MESSAGES}, forms.counted),
-    _Spec("POST", "/v1/embeddings", {"input": forms.WORDS}, forms.anything, "--embeddings with a --pooling"),
+    _Spec(
+        "POST", EMBEDDINGS, {"input": list(INPUTS), "encoding_format": "float"}, forms.embedded,
+        "--embeddings with a --pooling",
+    ),
     _Spec("POST", RERANK, rerank_body(None), forms.reranked, "--reranking, and a model for it"),
     _Spec(
         "POST", "/infill",
@@ -264,9 +270,12 @@ def probe_surface(work: _Work, server: ServerFacts) -> tuple[SurfaceRow, ...]:
         if isinstance(outcome, Known):
             rows.append(_row(request, outcome.value, "", enabled_by))
     rows += _round_trip(work)
+    counted: dict[str, int] = {}
     for spec in _SPECS:
         asked = work.ask("surface", spec.method, spec.path, spec.body)
         fault = _fault(asked, spec.form)
+        if not fault and asked.answer.state == "works":
+            fault = _contradiction(spec.path, asked, counted, server)
         request = f"{spec.method} {spec.path}"
         native = fault and spec.path in NATIVE_BEFORE_2025 and not work.has_build
         if native and not _fault(asked, forms.completion):
@@ -274,6 +283,33 @@ def probe_surface(work: _Work, server: ServerFacts) -> tuple[SurfaceRow, ...]:
         else:
             rows.append(_row(request, asked.answer, fault, spec.enabled_by))
     return tuple(rows)
+
+
+def _contradiction(path: str, asked: Asked, counted: dict[str, int], server: ServerFacts) -> str:
+    """Compare an answer of the right form with what other endpoints say."""
+    if path in COUNTS_INPUT:
+        return _counts_differ(asked, counted)
+    name, models = server.request_model, server.models
+    if path == EMBEDDINGS and isinstance(name, Known) and isinstance(models, Known):
+        listed = models.value.named(name.value)
+        width, seen = listed.embedding_length if listed else None, parse_embeddings(asked.body).dimension
+        return f"vectors of {seen} numbers, /v1/models says {width}" if width not in {None, seen} else ""
+    return ""
+
+
+def _counts_differ(asked: Asked, counted: dict[str, int]) -> str:
+    """Compare how many tokens the same messages have by each endpoint that counts them."""
+    try:
+        count = forms.input_tokens(asked.body)
+    except ParseError:
+        return ""
+    if count is None:
+        return ""
+    before = next(iter(counted.items()), None)
+    counted[asked.answer.request] = count
+    if before is None or before[1] == count:
+        return ""
+    return f"it counts {count} input tokens, {before[0]} counts {before[1]} for the same messages"
 
 
 def _as_before_2025(request: str, answer: EndpointAnswer) -> SurfaceRow:
@@ -426,7 +462,10 @@ def _huge_limit(work: _Work) -> ErrorRow:
     status = answer.status
     holds: bool | None = None if status is None else status in _UNUSUAL[1]
     if status == 200 and not seen:  # noqa: PLR2004 - HTTP's own number
-        holds = None if answer.state == "no_answer" else False
+        silent = answer.state == "no_answer" or (
+            isinstance(result, StreamExchange) and result.end == "timed_out"
+        )
+        holds = None if silent else False
     return ErrorRow(
         name="a limit of a thousand million tokens",
         holds=holds,

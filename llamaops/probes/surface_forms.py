@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from llamaops.probes.reading import Json, as_list, as_object, text, whole
+from llamaops.probes.embeddings import CLOSE, parse_embeddings
+from llamaops.probes.reading import Json, as_list, as_object, flag, text, whole
 from llamaops.probes.rerank import parse_rerank
 from llamaops.system.http_answer import decode_json
 
-WORDS = "The sea is calm today"
+WORDS = "The sea is calm today and a warm wind blows in from the west"
+"""More words than any limit below has tokens: an answer that holds all of them is no answer."""
 LIMIT = 4
 CHAT_LIMIT = 8
 
@@ -46,7 +48,14 @@ def text_completion(body: bytes) -> str:
     item = _item(body)
     choice = as_object((as_list(item.get("choices"), "choices") or [None])[0], "a choice")
     usage = as_object(item.get("usage"), "usage")
-    return _within(text(choice, "text"), whole(usage, "completion_tokens"), LIMIT)
+    count = whole(usage, "completion_tokens")
+    return _within(text(choice, "text"), count, LIMIT) or _not_its_limit(text(choice, "finish_reason"), count)
+
+
+def _not_its_limit(reason: str | None, count: int | None) -> str:
+    """Look at the reason of a text whose end the model may not choose (`ignore_eos`)."""
+    wrong = reason != "length" and count == LIMIT
+    return f"finish_reason is {str(reason)[:20]} at the limit of a text without an end" if wrong else ""
 
 
 def completion(body: bytes) -> str:
@@ -54,6 +63,8 @@ def completion(body: bytes) -> str:
     item = _item(body)
     if item.get("stop") is not True:
         return "it does not say that it ended"
+    if flag(item, "truncated"):
+        return "it says that it cut a prompt of a few words"
     return _within(text(item, "content"), whole(item, "tokens_predicted"), LIMIT)
 
 
@@ -67,6 +78,8 @@ def response(body: bytes) -> str:
         entry.get("type") not in {"message", "reasoning", "function_call"} for entry in output
     ):
         return "there is no output of a known type"
+    if item.get("status") not in {None, "completed", "incomplete"}:
+        return "its status is neither completed nor incomplete"
     return _within(said or "?", whole(usage, "output_tokens"), CHAT_LIMIT)
 
 
@@ -93,6 +106,8 @@ def _within(said: str | None, count: int | None, limit: int) -> str:
         return "there is no text"
     if count is None or not 0 < count <= limit:
         return f"it says {count} tokens, the limit is {limit}"
+    if WORDS.casefold() in said.casefold():
+        return "its text is our prompt, which is longer than the limit"
     return "" if len(said) <= limit * 40 else f"{len(said)} characters for at most {limit} tokens"
 
 
@@ -100,6 +115,16 @@ def counted(body: bytes) -> str:
     """Look for a count of input tokens."""
     count = whole(_item(body), "input_tokens")
     return "" if count and count >= 1 else "it counts no tokens"
+
+
+def input_tokens(body: bytes) -> int | None:
+    """Return the tokens of the messages, from a cache or not, by either endpoint. Raises: ParseError."""
+    item = _item(body)
+    if "usage" in item:
+        item = as_object(item["usage"], "usage")
+    count = whole(item, "input_tokens")
+    cached = whole(item, "cache_read_input_tokens") or 0
+    return None if count is None else count + cached
 
 
 def reranked(body: bytes) -> str:
@@ -116,6 +141,9 @@ def infilled(body: bytes) -> str:
     return "" if count is not None and count <= LIMIT else f"it says {count} tokens, the limit is {LIMIT}"
 
 
-def anything(_body: bytes) -> str:
-    """Leave the judgement to the probe of that endpoint."""
-    return ""
+def embedded(body: bytes) -> str:
+    """Look for one vector for each text: not zero, equal for equal texts, another for another text."""
+    seen = parse_embeddings(body)
+    if seen.smallest_norm > 0 and seen.equal_similarity >= CLOSE > seen.different_similarity:
+        return ""
+    return f"equal texts are {seen.equal_similarity} alike, different ones {seen.different_similarity}"

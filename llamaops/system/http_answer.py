@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,13 +76,23 @@ class StreamExchange:
         return next((value for key, value in self.headers if key.lower() == wanted), "")
 
 
+def _once(pairs: list[tuple[str, object]]) -> None:
+    if len({key for key, _value in pairs}) < len(pairs):
+        raise ParseError("the body is JSON in which a key stands twice")
+
+
 def decode_json(data: bytes) -> object:
     """Decode JSON strictly.
 
     Raises: ParseError, without quoting the input.
     """
     try:
-        return msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
+        # A key that stands twice means one thing to one client and another to the next.
+        json.loads(data, object_pairs_hook=_once)
+    except ParseError:
+        raise
     except (ValueError, RecursionError) as error:
         kind = "HTML" if data.lstrip()[:1] == b"<" else "not JSON"
         raise ParseError(f"the body is {kind} ({len(data)} bytes)") from error
+    return value

@@ -47,6 +47,9 @@ class LesserEndpoints:
         length = len(prompt) if isinstance(prompt, list) else len(str(prompt).split())
         limit = context // 2 if lie.features == "context-smaller" else context
         if length >= limit and lie.features != "context-truncates":
+            if lie.features == "context-200":
+                self._json({"content": "", "stop": True, "truncated": True, "tokens_evaluated": 0})
+                return
             message = f"request ({length} tokens) exceeds the available context size ({context} tokens)"
             self._error(400, message, "exceed_context_size_error")
             return

@@ -142,6 +142,37 @@ def _asleep(
     return Liar(name, about, "api_response", f"sleep.{check}", status, level="standard", flags=flags)
 
 
+TWISTED_LIARS = (
+    _answers("answer-of-a-user", "an answer in the name of the user", "finish-reason-and-usage"),
+    _answers("two-choices", "two choices where one was asked for", "chat-answers"),
+    _answers("content-filter", "a filter's reason for the end", "finish-reason-and-usage"),
+    _answers("prompt-counted-twice", "the prompt counted twice, but not streamed", "finish-reason-and-usage"),
+    _answers("key-stands-twice", "a key that stands twice, empty and valued", "chat-answers"),
+    _answers("stream-loses-pieces", "a stream that loses each third piece", "finish-reason-and-usage"),
+    _answers("stream-says-its-end-early", "text after the reason for its end", "stream-is-complete"),
+    _answers("stream-of-two-choices", "a stream whose pieces belong to two choices", "stream-is-complete"),
+    _answers("stream-changes-its-model", "another model's name half-way", "stream-is-complete"),
+    _answers("slots-larger-than-props", "a larger context in /slots than in /props", "context-as-asked"),
+    _crowd("stop-at-the-limit", "says stop where the limit ended it", "answers-belong-to-their-requests"),
+    _feature("slots-never-busy", "shows idle slots for ever", "disconnect-frees-the-slot", "standard"),
+    _surface("slots-copied", "shows one slot several times"),
+    _surface("counts-double", "counts the tokens of a message twice"),
+    _surface("response-failed", "a response that says it failed"),
+    _surface("response-echoes", "a response that is the prompt"),
+    _surface("message-echoes", "a message that is the prompt"),
+    _surface("text-completion-echoes", "a text completion that is the prompt"),
+    _surface("text-completion-stops", "says stop where the limit ended it"),
+    _surface("completion-says-cut", "says that it cut a prompt of a few words"),
+    _surface(
+        "vectors-fresh-each-time", "random vectors beside chat", "endpoints-work-or-say-why", "--embeddings"
+    ),
+    _surface("vectors-too-wide", "vectors of twice the width", "endpoints-work-or-say-why", "--embeddings"),
+    _surface("vectors-one-index", "vectors with one index", "endpoints-work-or-say-why", "--embeddings"),
+    _answers("counters-jump", "counts forty times the tokens", "counters-agree"),
+    _feature("context-refused-as-200", "refuses a prompt with status 200", "context-is-real"),
+)
+"""Honest servers behind something that changes one thing."""
+
 ROUTER_LIARS = (
     _of_a_router(
         "router-silent-model", "lists a model that never answers", "models-answer", status="unknown"
@@ -350,6 +381,7 @@ LIARS = (
     *SERVER_LIARS,
     *CROWD_LIARS,
     *SURFACE_LIARS,
+    *TWISTED_LIARS,
     *ROUTER_LIARS,
     *SLEEP_LIARS,
     *COMMAND_LIARS,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gzip
+import itertools
 import json
 import os
 import re
@@ -29,6 +30,7 @@ from tests.fakes.lesser_endpoints import TEMPLATE, LesserEndpoints, made_to_meas
 from tests.fakes.router import Router, Sleep
 from tests.fakes.server_console import Options, describe, load_log
 from tests.fakes.server_lies import REPLACEMENT, Behaviour, behaviour_from
+from tests.fakes.twists import twisted, twisted_pieces
 
 ANSWERS = {
     "sea": "The sea is wide and never still, and its colour changes with the light of each hour. At night "
@@ -289,6 +291,8 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
             "tokens_predicted_total": self.state.generated * times,
             "n_decode_total": self.state.work.decodes,
         }
+        if self.state.lie.counters == "random":
+            values["tokens_predicted_total"] *= 40
         work = self.state.work
         gauges = {
             "requests_processing": len(work.taken),
@@ -485,8 +489,14 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         buffered: list[bytes] = []
+        numbers = itertools.count()
 
         def event(item: dict[str, object] | str) -> None:
+            items = [item] if isinstance(item, str) else twisted_pieces(lie.twist, next(numbers), item)
+            for each in items:
+                send(each)
+
+        def send(item: dict[str, object] | str) -> None:
             if isinstance(item, dict) and lie.stream == "ids":
                 item = {**item, "id": f"chatcmpl-{secrets.token_hex(8)}"}
             text = item if isinstance(item, str) else json.dumps({**head, **item})
@@ -642,7 +652,8 @@ class Handler(LesserEndpoints, BaseHTTPRequestHandler):
     # ------------------------------------------------------------------ sending
 
     def _json(self, value: object, status: int = 200) -> None:
-        self._send(status, json.dumps(value).encode(), "application/json; charset=utf-8")
+        body = twisted(self.state.lie.twist, self.path, status, value)
+        self._send(status, body, "application/json; charset=utf-8")
 
     def _error(self, status: int, message: str, kind: str) -> None:
         self._json({"error": {"code": status, "message": message, "type": kind}}, status)

@@ -70,17 +70,20 @@ class Behaviour:
     surface: str = "ok"
     """ok, or what one of the lesser endpoints, or of the answers to wrong requests, does instead."""
     counters: str = "ok"
-    """ok, stuck, doubled (of tokens generated), prompts-stuck."""
+    """ok, stuck, doubled (of tokens generated), prompts-stuck, random (grow by far too much)."""
     features: str = "ok"
     """ok, keeps-slot (of a client that has gone), schema-ignored, schema-broken, tool-dropped, tool-unknown,
     tool-arguments, tool-stream (prose where it is streamed), tool-stream-cut, context-smaller,
-    context-truncates, thinks (no content), thinks-always."""
+    context-truncates, context-200 (a refusal with status 200), thinks (no content), thinks-always."""
     router: str = "ok"
     """ok, silent (the last model never answers), other-name (another model answers, and says so), one-for-all
     (one model answers, under every name), never-loads, says-unloaded."""
     sleep: str = "ok"
     """ok, never-wakes, fails-to-wake, says-asleep (after it answered), says-awake (while its log says that it
     sleeps), never-sleeps, health-wakes."""
+    twist: str = ""
+    """What is changed in honest answers: a key of `twists.CHANGES`, or key-twice, pieces-lost, early-end,
+    other-choice, other-model, stop-at-limit."""
     log: str = "cpu"
     """Load log: cpu, gpu (device buffers), claims-gpu (an offload line, and CPU buffers)."""
     devices: str = "none"
@@ -242,6 +245,32 @@ LIES: dict[str, Behaviour] = {
     "context-smaller-than-said": Behaviour(features="context-smaller"),
     "context-cut-silently": Behaviour(features="context-truncates"),
     "thinks-until-allowed-more": Behaviour(features="thinks"),
+    "context-refused-as-200": Behaviour(features="context-200"),
+    # one thing changed in honest answers
+    "answer-of-a-user": Behaviour(twist="role"),
+    "two-choices": Behaviour(twist="two-choices"),
+    "content-filter": Behaviour(twist="filtered"),
+    "prompt-counted-twice": Behaviour(twist="prompt-count"),
+    "key-stands-twice": Behaviour(twist="key-twice"),
+    "stream-loses-pieces": Behaviour(twist="pieces-lost"),
+    "stream-says-its-end-early": Behaviour(twist="early-end"),
+    "stream-of-two-choices": Behaviour(twist="other-choice"),
+    "stream-changes-its-model": Behaviour(twist="other-model"),
+    "stop-at-the-limit": Behaviour(twist="stop-at-limit"),
+    "slots-never-busy": Behaviour(twist="idle-slots"),
+    "slots-copied": Behaviour(twist="copied-slots"),
+    "slots-larger-than-props": Behaviour(twist="larger-slots"),
+    "counts-double": Behaviour(twist="count-double"),
+    "response-failed": Behaviour(twist="responses-failed"),
+    "response-echoes": Behaviour(twist="responses-echo"),
+    "message-echoes": Behaviour(twist="messages-echo"),
+    "text-completion-echoes": Behaviour(twist="completions-echo"),
+    "text-completion-stops": Behaviour(twist="completions-stop"),
+    "completion-says-cut": Behaviour(twist="completion-cut"),
+    "vectors-fresh-each-time": Behaviour(twist="vectors-fresh"),
+    "vectors-too-wide": Behaviour(twist="vectors-wide"),
+    "vectors-one-index": Behaviour(twist="vectors-index"),
+    "counters-jump": Behaviour(counters="random"),
     # several models behind one server, and a server that sleeps
     "router-silent-model": Behaviour(router="silent"),
     "router-other-model": Behaviour(router="other-name"),

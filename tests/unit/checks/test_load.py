@@ -165,6 +165,20 @@ def test_no_errors_after_load() -> None:
     assert status(ERRORS, read("b11669-port-in-use")) == "unknown"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "state_read_meta: failed to find 49 available cells in kv cache",
+        "state_seq_set_data: error loading state: failed to restore kv cache",
+        "srv          load: failed to restore state with size 1130292",
+    ],
+)
+def test_a_kept_prompt_that_finds_no_room_is_no_error(line: str) -> None:
+    begun = stored("b11669-default")
+    assert status(ERRORS, parsed(f"{begun}0.04.000.000 E {line}\n")) == "passed"
+    assert status(ERRORS, parsed(f"{begun}0.04.000.000 E srv load: failed to restore anything\n")) == "failed"
+
+
 def test_device_is_hardware() -> None:
     assert status(HARDWARE, parsed(YEAR_2025)) == "passed"
     assert status(HARDWARE, read("b10434-llvmpipe")) == "failed"

@@ -199,8 +199,10 @@ def test_slots_as_asked() -> None:
 )
 def test_context_as_asked(size: int, slots: int, unified: bool | None, seen: int, expected: str) -> None:
     asked = AskedFacts(ctx_size=size, parallel=slots, kv_unified=unified)
-    facts = server(props=changed(PROPS, slot_context_tokens=seen, total_slots=slots))
+    facts = server(props=changed(PROPS, slot_context_tokens=seen, total_slots=slots), slots=unknown())
     assert status("context-as-asked", facts, asked) == expected
+    other = server(props=changed(PROPS, slot_context_tokens=seen + 1))
+    assert status("context-as-asked", other, AskedFacts()) == "failed"
 
 
 def test_context_is_not_known_without_an_answer() -> None:

@@ -263,7 +263,7 @@ def test_counters_agree() -> None:
     assert status("counters-agree", more) == "failed"
     attached = run("counters-agree", more, AskedFacts(via="attached"))
     assert attached is not None
-    assert attached.status == "passed"  # others may have asked too
+    assert attached.status == "unknown"  # others may have asked too, or it counts wrongly
     prompts = {"tokens_predicted_total": 100.0, "prompt_tokens_total": 50.0}
     sent = known(MetricsAnswer(counters=prompts))
     for grown, expected in ((117.0, "passed"), (116.0, "failed"), (0.0, "failed"), (150.0, "failed")):

@@ -107,4 +107,6 @@ def test_stream_agrees_with_answer() -> None:
     assert finding is not None
     assert (finding.status, finding.severity) == ("passed", "advisory")
     assert status("stream-agrees-with-answer", stream(text="Something else.")) == "failed"
-    assert status("stream-agrees-with-answer", server(chat=changed(CHAT, text=""))) == "unknown"
+    assert status("stream-agrees-with-answer", server(chat=changed(CHAT, text=""))) == "failed"
+    cut = changed(CHAT, text="", finish_reason="length")
+    assert status("stream-agrees-with-answer", server(chat=cut)) == "unknown"

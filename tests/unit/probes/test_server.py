@@ -56,8 +56,8 @@ def test_an_honest_server_answers_everything_in_order(build: str) -> None:
     assert {answer.state for answer in server.endpoints} == {"works"}
     assert [answer.probe for answer in server.endpoints] == [
         "health", "models", "props", "metrics", "tokenize", "chat", "tokenize-answer", "chat-other",
-        "chat-stream", "slots", "metrics-after", "health-after",
-    ]  # fmt: skip
+        "chat-stream", "tokenize-answer", "slots", "metrics-after", "health-after",
+    ]  # fmt: skip  # the recorded stream has another text than the recorded answer: it is counted too
     for name in ("health", "models", "props", "metrics", "slots", "chat", "chat_other", "chat_stream"):
         assert isinstance(getattr(server, name), Known), name
     assert isinstance(server.chat, Known)
