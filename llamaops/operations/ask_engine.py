@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from llamaops.estimate.fit_facts import EngineAnswer
+from llamaops.facts.binary_probe import ask, read_help
 from llamaops.schema.bounds import MIB
 from llamaops.schema.fact import Fact, Source, Unknown, known
 from llamaops.system.free_port import free_port
@@ -20,6 +21,7 @@ from llamaops.system.machine import Machine
 from llamaops.system.server_process import ServerProcess, StopPolicy
 
 if TYPE_CHECKING:
+    from llamaops.facts.capabilities import Capabilities
     from llamaops.launch.settings import LaunchSettings
 
 WAIT_S = 60.0
@@ -37,8 +39,20 @@ def ask_engine(
     Raises: nothing for what the engine does.
     """
     speaks_for = Path(program).name
-    argv = projection_argv(program, model_path, settings, free_port("127.0.0.1"))
+    capabilities = read_help(ask(machine, program, "--help"))
+    if isinstance(capabilities, Unknown):
+        return msgspec.structs.replace(
+            capabilities,
+            detail=f"no flag is passed to a program whose --help cannot be read: {capabilities.detail}",
+        )
+    argv, lacking = projection_argv(program, model_path, settings, free_port("127.0.0.1"), capabilities.value)
     source = Source(kind="command", name=" ".join(argv))
+    if lacking:
+        return Unknown(
+            why="unsupported",
+            detail=f"{speaks_for} has no {' and no '.join(lacking)}: it cannot be asked for the same load",
+            source=capabilities.source,
+        )
     lines: list[str] = []
     errors: list[str] = []
     done = threading.Event()
@@ -74,23 +88,32 @@ def ask_engine(
     return answer
 
 
-def projection_argv(program: str, model_path: str, settings: LaunchSettings, port: int) -> tuple[str, ...]:
-    """Return the command line that makes an engine print its projection."""
-    argv = [program, "-m", model_path, "-lv", "4"]
+def projection_argv(
+    program: str, model_path: str, settings: LaunchSettings, port: int, capabilities: Capabilities
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the command line that makes an engine print its projection, and the flags that it lacks for it.
+
+    What only saves time is left out where the program's help does not have it.
+    """
+    words: list[tuple[str, ...]] = [("-m", model_path), ("-lv", "4")]
     if not Path(program).name.startswith(FIT_PARAMS):
-        argv += ["--host", "127.0.0.1", "--port", str(port), "--no-warmup"]
-    for flag, value in (
-        ("-c", settings.ctx_size), ("-np", settings.parallel), ("-b", settings.batch_size),
-        ("-ub", settings.ubatch_size), ("-fa", settings.flash_attn), ("-ctk", settings.cache_type_k),
-        ("-ctv", settings.cache_type_v), ("-ngl", settings.n_gpu_layers),
-    ):  # fmt: skip
-        if value is not None:
-            argv += [flag, str(value)]
+        words += [("--host", "127.0.0.1"), ("--port", str(port))]
+        words += [("--no-warmup",)] if capabilities.has("--no-warmup") else []
+    words += [
+        (flag, str(value))
+        for flag, value in (
+            ("-c", settings.ctx_size), ("-np", settings.parallel), ("-b", settings.batch_size),
+            ("-ub", settings.ubatch_size), ("-fa", settings.flash_attn), ("-ctk", settings.cache_type_k),
+            ("-ctv", settings.cache_type_v), ("-ngl", settings.n_gpu_layers),
+        )
+        if value is not None
+    ]  # fmt: skip
     if settings.kv_unified is not None:
-        argv.append("-kvu" if settings.kv_unified else "-no-kvu")
+        words.append(("-kvu",) if settings.kv_unified else ("-no-kvu",))
     if settings.embeddings:
-        argv.append("--embeddings")
-    return tuple(argv)
+        words.append(("--embeddings",))
+    lacking = tuple(flag for flag, *_ in words if not capabilities.has(flag))
+    return (program, *(word for group in words for word in group)), lacking
 
 
 def read_breakdown(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from llamaops.facts.capabilities import parse_help
 from llamaops.launch.settings import LaunchSettings
 from llamaops.operations.ask_engine import ask_engine, projection_argv, read_breakdown
 from llamaops.schema.fact import Known, Source, Unknown
@@ -35,22 +38,62 @@ def test_no_table_is_unknown() -> None:
     assert isinstance(read_breakdown([TITLE, "|   - garbage"], "llama-server", SOURCE), Unknown)
 
 
+HELP = """usage: program [options]
+
+-m,    --model FNAME        model path
+-lv,   --verbosity N        verbosity
+-c,    --ctx-size N         context
+-ngl,  --gpu-layers N       layers
+--host HOST                 address
+--port PORT                 port
+"""
+UNIFIED = "-kvu,  --kv-unified, -no-kvu, --no-kv-unified    one cache for all\n"
+
+
 def test_settings_reach_the_engine() -> None:
     settings = LaunchSettings(model_path="m.gguf", ctx_size=100, kv_unified=False, n_gpu_layers="all")
-    argv = projection_argv("bin/llama-server", "m.gguf", settings, 1)
+    known_flags = parse_help(HELP + UNIFIED)
+    argv, lacking = projection_argv("bin/llama-server", "m.gguf", settings, 1, known_flags)
+    assert lacking == ()
     assert argv[:3] == ("bin/llama-server", "-m", "m.gguf")
     for words in (("-c", "100"), ("-ngl", "all")):
         assert argv[argv.index(words[0]) + 1] == words[1]
     assert "-no-kvu" in argv
-    assert "--port" not in projection_argv("llama-fit-params", "m.gguf", settings, 1)
+    assert "--port" not in projection_argv("llama-fit-params", "m.gguf", settings, 1, known_flags)[0]
 
 
-def test_an_engine_that_refuses_is_quoted(tmp_path: Path) -> None:
-    program = tmp_path / "llama-fit-params"
-    program.write_text("#!/bin/sh\necho 'error: invalid argument: -kvu' >&2\nexit 1\n")
+def test_no_flag_is_passed_that_the_help_lacks() -> None:
+    settings = LaunchSettings(model_path="m.gguf", kv_unified=True)
+    argv, lacking = projection_argv("bin/llama-server", "m.gguf", settings, 1, parse_help(HELP))
+    assert lacking == ("-kvu",)
+    assert "--no-warmup" not in argv, "it only saves time, so it is left out"
+
+
+def engine(folder: Path, help_text: str, then: str) -> str:
+    """Write a program that prints a help text, and else does what is said."""
+    program = folder / "llama-fit-params"
+    program.write_text(f"#!/bin/sh\nif [ \"$1\" = --help ]; then cat <<'E'\n{help_text}E\nexit\nfi\n{then}\n")
     program.chmod(0o700)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("help_text", "then", "told"),
+    [
+        (
+            HELP + UNIFIED,
+            "echo 'error: no memory' >&2; exit 1",
+            "printed no projection but: error: no memory",
+        ),
+        (HELP, "exit 1", "llama-fit-params has no -kvu: it cannot be asked for the same load"),
+        ("nothing\n", "exit 1", "no option in a form that we know"),
+    ],
+)
+def test_an_engine_that_does_not_answer_is_unknown(
+    tmp_path: Path, help_text: str, then: str, told: str
+) -> None:
     settings = LaunchSettings(model_path="m.gguf", kv_unified=True)
     with Machine() as machine:
-        found = ask_engine(machine, str(program), "m.gguf", settings)
+        found = ask_engine(machine, engine(tmp_path, help_text, then), "m.gguf", settings)
     assert isinstance(found, Unknown)
-    assert found.detail.endswith("printed no projection but: error: invalid argument: -kvu")
+    assert found.detail.endswith(told)
