@@ -199,7 +199,20 @@ def late_request_joins(concurrency: ConcurrencyFacts, server: ServerFacts) -> Ve
     if state in {"too_short", "in_lumps"}:
         what = "ended too soon" if state == "too_short" else "came in lumps"
         raise NotKnownError("failed", f"not observed: the text of the running request {what}")
+    if state != "yes" and (others := _others(concurrency, seen)):
+        raise NotKnownError("failed", f"not observed: {others}, so the late request had to wait for a slot")
     return _late_verdict(seen, holds=state == "yes")
+
+
+def _others(concurrency: ConcurrencyFacts, seen: LateArrival) -> str:
+    """Say that others use the server: a slot was busy before us, or besides the running request."""
+    before = concurrency.busy_before.value if isinstance(concurrency.busy_before, Known) else 0
+    if before:
+        return f"{before} slots were busy with other people's requests"
+    slots = concurrency.slots.value if isinstance(concurrency.slots, Known) else 0
+    if slots and any(len(sample.busy) >= slots for sample in seen.samples if sample.busy is not None):
+        return "/slots showed every slot busy while the late request gave nothing"
+    return ""
 
 
 def _late_verdict(seen: LateArrival, *, holds: bool) -> Verdict:
