@@ -178,6 +178,8 @@ def test_a_late_request_that_joins(server: ServerFacts) -> None:
 
 def test_a_late_request_that_waits(server: ServerFacts) -> None:
     assert not verdict(late_request_joins(facts(late=late(pieces_after=0)), server)).holds
+    with pytest.raises(NotKnownError, match="other people's requests"):
+        late_request_joins(facts(late=late(pieces_after=0), others=1), server)
 
 
 @pytest.mark.parametrize(
