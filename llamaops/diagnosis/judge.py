@@ -23,6 +23,7 @@ from llamaops.diagnosis.wording import Wording, words_of
 from llamaops.schema.diagnosis import Cause, Diagnosis, PartSeen, Sure, UnexplainedError, Verdict
 
 NOTHING_PROVEN = "no fault found; nothing proven"
+UNEXPLAINED_COMPLAINT = "nothing here explains what is complained of"
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
 _TELLING = frozenset(("log", "text", "http-response", "host-facts", "inspect"))
@@ -136,6 +137,8 @@ class _Judgement:
             return "unknown", "unknown", f"the first error that no rule explains: {line.text[:300]}"
         if wrapper is not None:
             return "unknown", "unknown", f"no cause found: {wrapper.says}"
+        if self._complaint():
+            return "unknown", "unknown", f"{UNEXPLAINED_COMPLAINT}; {self._proves()}"
         recovered = next((c for c in others if c.role == "recovered"), None)
         if recovered is not None:
             summary = f"recovered from: {recovered.says} {self._proves().capitalize()}."
@@ -148,6 +151,10 @@ class _Judgement:
             return "unknown", "unknown", NOTHING_PROVEN
         but = f"the exit status is {exit_status}" if exit_status else "not every part is understood"
         return "unknown", "unknown", f"no fault found; {self._proves()}, but {but}"
+
+    def _complaint(self) -> bool:
+        """Say whether the operator told of something wrong: then silence is no health."""
+        return any(scanned.part.complaint for scanned in self._scans)
 
     def _proves(self) -> str:
         proven, _ = self._marks.proven()

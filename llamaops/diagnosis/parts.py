@@ -23,6 +23,8 @@ class Part(msgspec.Struct):
     """Its text, or empty when it comes as chunks."""
     chunks: Iterable[bytes] | None = None
     """The bytes of a large part, read once."""
+    complaint: str = ""
+    """What the operator says is wrong, where the situation came with it; it is no evidence."""
     note: str | None = None
     """What was cut or could not be read."""
 
@@ -106,6 +108,9 @@ def _from_case(text: str) -> list[Part] | None:
         if isinstance(item, dict) and isinstance(item.get("text"), str):
             kind = str(item.get("kind", "text"))
             parts.append(Part(kind, f"part {number} ({kind})", item["text"]))
+    symptom = case.get("symptom") if isinstance(case, dict) else None
+    if parts and isinstance(symptom, str):
+        parts[0].complaint = symptom.strip()
     return parts or None
 
 

@@ -27,7 +27,8 @@ def own() -> list[dict[str, Any]]:
 
 
 def parts(case: dict[str, Any]) -> list[Part]:
+    complaint = str(case.get("symptom", ""))
     return [
-        Part(str(item["kind"]), f"part {number}", str(item["text"]))
+        Part(str(item["kind"]), f"part {number}", str(item["text"]), complaint=complaint)
         for number, item in enumerate(case["input"], 1)
     ]

@@ -72,6 +72,22 @@ def test_a_healthy_log_proves_its_boundary() -> None:
     assert (found.verdict, found.slug, found.proven) == ("no_fault", "no-fault-found", "model_load")
 
 
+def test_a_complaint_that_nothing_explains_is_no_health() -> None:
+    """The symptom of a case file is no evidence, and a healthy log does not answer it."""
+    case = f"symptom: Answers are slow.\ninput:\n- kind: log\n  text: |\n    {READY.strip().replace(chr(10), chr(10) + '    ')}\n"
+    found = diagnose_parts(parts_of(case, "case.yaml"))
+    assert (found.verdict, found.slug, found.proven) == ("unknown", "unknown", "model_load")
+    assert "nothing here explains" in found.summary
+    quiet = diagnose_parts(parts_of(case.partition("\n")[2], "case.yaml"))
+    assert quiet.slug == "no-fault-found"
+
+
+def test_a_complaint_turns_no_recovery_into_health() -> None:
+    found = diagnose_parts([Part("log", "log", OOM + READY, complaint="It dies after an hour.")])
+    assert found.verdict == "unknown"
+    assert found.contributing[0].role == "recovered"
+
+
 def test_a_container_speaks_for_itself_only() -> None:
     """What another container got over is not shown by this one's readiness."""
     error = "fatal error: the flux overflowed"
