@@ -137,6 +137,10 @@ class _Judgement:
             return "unknown", "unknown", f"the first error that no rule explains: {line.text[:300]}"
         if wrapper is not None:
             return "unknown", "unknown", f"no cause found: {wrapper.says}"
+        return self._of_silence(others)
+
+    def _of_silence(self, others: list[Cause]) -> tuple[Verdict, str, str]:
+        """Return verdict, slug and summary where nothing stands: health, or what keeps it from being said."""
         if self._complaint():
             return "unknown", "unknown", f"{UNEXPLAINED_COMPLAINT}; {self._proves()}"
         recovered = next((c for c in others if c.role == "recovered"), None)
