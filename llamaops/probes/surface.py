@@ -273,8 +273,9 @@ def probe_surface(work: _Work, server: ServerFacts) -> tuple[SurfaceRow, ...]:
     counted: dict[str, int] = {}
     for spec in _SPECS:
         asked = work.ask("surface", spec.method, spec.path, spec.body)
-        fault = _fault(asked, spec.form)
-        if not fault and asked.answer.state == "works":
+        ranks = spec.path == EMBEDDINGS and isinstance(server.rerank, Known)
+        fault = _fault(asked, forms.pooled_to_ranks if ranks else spec.form)
+        if not fault and not ranks and asked.answer.state == "works":
             fault = _contradiction(spec.path, asked, counted, server)
         request = f"{spec.method} {spec.path}"
         native = fault and spec.path in NATIVE_BEFORE_2025 and not work.has_build

@@ -147,3 +147,12 @@ def embedded(body: bytes) -> str:
     if seen.smallest_norm > 0 and seen.equal_similarity >= CLOSE > seen.different_similarity:
         return ""
     return f"equal texts are {seen.equal_similarity} alike, different ones {seen.different_similarity}"
+
+
+def pooled_to_ranks(body: bytes) -> str:
+    """Look for one vector for each text, and judge none: a server that ranks pools to a score.
+
+    What b10068, b10434 and 0.5.0 then answer here is no vector of the text, and differs from call to call.
+    """
+    parse_embeddings(body)
+    return ""
