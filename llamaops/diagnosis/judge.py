@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from llamaops.diagnosis.candidates import Candidate, candidates
@@ -24,6 +25,8 @@ from llamaops.schema.diagnosis import Cause, Diagnosis, PartSeen, Sure, Unexplai
 
 NOTHING_PROVEN = "no fault found; nothing proven"
 UNEXPLAINED_COMPLAINT = "nothing here explains what is complained of"
+_OF_A_MESSAGE = re.compile(r"(?i)\b(?:warn\w*|(?:error|log) (?:lines?|messages?)|alarm\w*|printed|logged)\b")
+"""Words of a complaint about a line; that the program got over it answers such a one."""
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
 _TELLING = frozenset(("log", "text", "http-response", "host-facts", "inspect"))
@@ -141,9 +144,10 @@ class _Judgement:
 
     def _of_silence(self, others: list[Cause]) -> tuple[Verdict, str, str]:
         """Return verdict, slug and summary where nothing stands: health, or what keeps it from being said."""
-        if self._complaint():
-            return "unknown", "unknown", f"{UNEXPLAINED_COMPLAINT}; {self._proves()}"
         recovered = next((c for c in others if c.role == "recovered"), None)
+        complaint = self._complaint()
+        if complaint and (recovered is None or not _OF_A_MESSAGE.search(complaint)):
+            return "unknown", "unknown", f"{UNEXPLAINED_COMPLAINT}; {self._proves()}"
         if recovered is not None:
             summary = f"recovered from: {recovered.says} {self._proves().capitalize()}."
             return "no_fault", recovered.slug, summary
@@ -156,9 +160,9 @@ class _Judgement:
         but = f"the exit status is {exit_status}" if exit_status else "not every part is understood"
         return "unknown", "unknown", f"no fault found; {self._proves()}, but {but}"
 
-    def _complaint(self) -> bool:
-        """Say whether the operator told of something wrong: then silence is no health."""
-        return any(scanned.part.complaint for scanned in self._scans)
+    def _complaint(self) -> str:
+        """Return what the operator told is wrong, if anything; then silence is no health."""
+        return next((s.part.complaint for s in self._scans if s.part.complaint), "")
 
     def _proves(self) -> str:
         proven, _ = self._marks.proven()

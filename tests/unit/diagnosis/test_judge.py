@@ -88,6 +88,11 @@ def test_a_complaint_turns_no_recovery_into_health() -> None:
     assert found.contributing[0].role == "recovered"
 
 
+def test_a_complaint_about_a_line_is_answered_by_what_was_recovered_from() -> None:
+    found = diagnose_parts([Part("log", "log", OOM + READY, complaint="An error line is printed at start.")])
+    assert (found.verdict, found.contributing[0].role) == ("no_fault", "recovered")
+
+
 def test_a_container_speaks_for_itself_only() -> None:
     """What another container got over is not shown by this one's readiness."""
     error = "fatal error: the flux overflowed"
