@@ -46,7 +46,6 @@ NOT_FOR_EVERY_MACHINE = (
     NO_AVX512,
     "is not installed",  # nginx, curl, openssl, systemd-analyze or podman
     "no container can run here",
-    "is b10434 itself",
     "which that build needs for quantized models",  # a test of a processor that lacks it
     "set LLAMAOPS_TEST_SOURCES",
     "root may read every file",
