@@ -27,6 +27,10 @@ NOTHING_PROVEN = "no fault found; nothing proven"
 UNEXPLAINED_COMPLAINT = "nothing here explains what is complained of"
 _OF_A_MESSAGE = re.compile(r"(?i)\b(?:warn\w*|(?:error|log) (?:lines?|messages?)|alarm\w*|printed|logged)\b")
 """Words of a complaint about a line; that the program got over it answers such a one."""
+_OF_SECURITY = re.compile(
+    r"(?i)\b(?:keys?|secrets?|tokens?|passwords?|expos\w*|reach\w*|public\w*|internet|networks?|anyone|strangers?"
+    r"|secur\w*|leak\w*|firewall|scan\w*|origins?|warn\w*|prompts?|visible|sees?|listen\w*|audit\w*|access\w*)\b"
+)
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
 _TELLING = frozenset(("log", "text", "http-response", "host-facts", "inspect"))
@@ -91,8 +95,10 @@ class _Judgement:
         )
 
     def _beside_a_failure(self, first: Candidate) -> bool:
-        """Say whether all that is known could be abused, while an error shows that something else failed."""
-        return first.rule.area == SECURITY and bool(self._unexplained())
+        """Say whether all that is known could be abused, while something else failed or is complained of."""
+        complaint = self._complaint()
+        other = bool(complaint) and not _OF_SECURITY.search(complaint)
+        return first.rule.area == SECURITY and (other or bool(self._unexplained()))
 
     def _answer(self, first: Candidate | None, order: list[Candidate], roles: dict[int, str]) -> Diagnosis:
         primary = self._words.cause(first, "primary") if first is not None else None

@@ -93,6 +93,15 @@ def test_a_complaint_about_a_line_is_answered_by_what_was_recovered_from() -> No
     assert (found.verdict, found.contributing[0].role) == ("no_fault", "recovered")
 
 
+def test_what_could_be_abused_answers_no_other_complaint() -> None:
+    text = "llama-server -m m.gguf --host 0.0.0.0 --port 8080\n"
+    slow = diagnose_parts([Part("command", "command", text, complaint="Answers are slow.")])
+    assert slow.verdict == "unknown"
+    assert [cause.slug for cause in slow.contributing] == ["exposed-without-key"]
+    seen = diagnose_parts([Part("command", "command", text, complaint="Anyone on the network reaches it.")])
+    assert seen.slug == "exposed-without-key"
+
+
 def test_a_container_speaks_for_itself_only() -> None:
     """What another container got over is not shown by this one's readiness."""
     error = "fatal error: the flux overflowed"
