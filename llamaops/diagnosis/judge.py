@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from llamaops.diagnosis import complaints
 from llamaops.diagnosis.candidates import Candidate, candidates
 from llamaops.diagnosis.landmarks import Landmarks, landmarks_of
 from llamaops.diagnosis.parts import Part
@@ -25,12 +25,6 @@ from llamaops.schema.diagnosis import Cause, Diagnosis, PartSeen, Sure, Unexplai
 
 NOTHING_PROVEN = "no fault found; nothing proven"
 UNEXPLAINED_COMPLAINT = "nothing here explains what is complained of"
-_OF_A_MESSAGE = re.compile(r"(?i)\b(?:warn\w*|(?:error|log) (?:lines?|messages?)|alarm\w*|printed|logged)\b")
-"""Words of a complaint about a line; that the program got over it answers such a one."""
-_OF_SECURITY = re.compile(
-    r"(?i)\b(?:keys?|secrets?|tokens?|passwords?|expos\w*|reach\w*|public\w*|internet|networks?|anyone|strangers?"
-    r"|secur\w*|leak\w*|firewall|scan\w*|origins?|warn\w*|prompts?|visible|sees?|listen\w*|audit\w*|access\w*)\b"
-)
 MAX_CONTRIBUTING = 12
 MAX_UNEXPLAINED = 3
 _TELLING = frozenset(("log", "text", "http-response", "host-facts", "inspect"))
@@ -97,7 +91,7 @@ class _Judgement:
     def _beside_a_failure(self, first: Candidate) -> bool:
         """Say whether all that is known could be abused, while something else failed or is complained of."""
         complaint = self._complaint()
-        other = bool(complaint) and not _OF_SECURITY.search(complaint)
+        other = bool(complaint) and not complaints.of_security(complaint)
         return first.rule.area == SECURITY and (other or bool(self._unexplained()))
 
     def _answer(self, first: Candidate | None, order: list[Candidate], roles: dict[int, str]) -> Diagnosis:
@@ -152,7 +146,7 @@ class _Judgement:
         """Return verdict, slug and summary where nothing stands: health, or what keeps it from being said."""
         recovered = next((c for c in others if c.role == "recovered"), None)
         complaint = self._complaint()
-        if complaint and (recovered is None or not _OF_A_MESSAGE.search(complaint)):
+        if complaint and (recovered is None or not complaints.of_a_message(complaint)):
             return "unknown", "unknown", f"{UNEXPLAINED_COMPLAINT}; {self._proves()}"
         if recovered is not None:
             summary = f"recovered from: {recovered.says} {self._proves().capitalize()}."
