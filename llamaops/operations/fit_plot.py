@@ -36,9 +36,7 @@ def write_plot(model: Model, load: Load, path: str, redactor: Redactor) -> str:
     try:
         write_atomic(path, picture(title, columns).encode("utf-8", "replace"))
     except OSError as error:
-        raise UsageError(
-            f"--plot {path}: {error.strerror}", hint="name another folder"
-        ) from error
+        raise UsageError(f"--plot {path}: {error.strerror}", hint="name another folder") from error
     return "the picture shows a lower bound" if estimate(model, load).unknown else ""
 
 
