@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llamaops.probes.embeddings import CLOSE, parse_embeddings
+from llamaops.probes.embeddings import CLOSE, INPUTS, parse_embeddings
 from llamaops.probes.reading import Json, as_list, as_object, flag, text, whole
 from llamaops.probes.rerank import parse_rerank
 from llamaops.system.http_answer import decode_json
@@ -150,9 +150,10 @@ def embedded(body: bytes) -> str:
 
 
 def pooled_to_ranks(body: bytes) -> str:
-    """Look for one vector for each text, and judge none: a server that ranks pools to a score.
+    """Look for one entry for each text, and at no number in it: a server that ranks pools to a score.
 
-    What b10068, b10434 and 0.5.0 then answer here is no vector of the text, and differs from call to call.
+    What b10068, b10434 and 0.5.0 then answer here is no vector of the text: it differs from call to call,
+    and may be zero, huge or no number.
     """
-    parse_embeddings(body)
-    return ""
+    entries = as_list(_item(body).get("data"), "data")
+    return "" if len(entries) == len(INPUTS) else f"{len(entries)} entries for {len(INPUTS)} texts"
