@@ -87,6 +87,16 @@ def vocabulary(words: Sequence[str], *, spaced: bool = True) -> tuple[list[bytes
     return tokens, types
 
 
+def add_vocabulary(writer: gguf.GGUFWriter, tokens: Sequence[bytes], types: Sequence[int]) -> None:
+    """Write what `vocabulary` returned, with falling scores and the numbers of the special tokens."""
+    writer.add_token_list(tokens)
+    writer.add_token_scores([-float(number) for number in range(len(tokens))])
+    writer.add_token_types(types)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(BOS)
+    writer.add_eos_token_id(EOS)
+
+
 def weights(words: Sequence[str], count: int, *, layers: int, ends: bool) -> dict[str, np.ndarray]:
     """Return every tensor; the last tokens of the vocabulary are the words."""
     dice = np.random.default_rng(7)
@@ -168,12 +178,7 @@ def write_tiny_model(
     writer.add_vocab_size(len(tokens))
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")
-    writer.add_token_list(tokens)
-    writer.add_token_scores([-float(number) for number in range(len(tokens))])
-    writer.add_token_types(types)
-    writer.add_unk_token_id(0)
-    writer.add_bos_token_id(BOS)
-    writer.add_eos_token_id(EOS)
+    add_vocabulary(writer, tokens, types)
     writer.add_add_bos_token(True)
     if not spaced:
         # A space before what follows a special token would keep the engine's grammar from taking the prompt.

@@ -10,7 +10,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tests.fakes.tiny_model import BOS, EOS, vocabulary
+from tests.fakes.tiny_model import add_vocabulary, vocabulary
 
 LAYERS, WIDTH, HEADS, HEADS_KV, HEAD, FEED_FORWARD = 12, 128, 4, 1, 64, 256
 WINDOW, CONTEXT = 512, 32768
@@ -61,12 +61,7 @@ def write_windowed_model(path: Path) -> Path:
     writer.add_rope_freq_base(1_000_000.0)
     writer.add_vocab_size(len(tokens))
     writer.add_tokenizer_model("llama")
-    writer.add_token_list(tokens)
-    writer.add_token_scores([-float(number) for number in range(len(tokens))])
-    writer.add_token_types(types)
-    writer.add_unk_token_id(0)
-    writer.add_bos_token_id(BOS)
-    writer.add_eos_token_id(EOS)
+    add_vocabulary(writer, tokens, types)
     writer.add_chat_template("{% for message in messages %}{{ message['content'] }}{% endfor %}")
     for name, tensor in tensors(len(tokens)).items():
         half = tensor.ndim > 1
